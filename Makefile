@@ -1,0 +1,41 @@
+# Two commands to know: `make run` does the main job, `make test` runs the tests. Both set everything up first.
+
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test check format clean
+
+help:  ## Say what there is
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "relive needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version). Try: make PYTHON=python3.11 setup"; exit 1; }
+	@echo "setting up .venv (a minute or two, once)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+setup: $(READY)  ## Make a .venv with the package and its tools
+
+run: $(READY)  ## Train Replay-through-Feedback on split MNIST, Class-IL (about five minutes)
+	@$(BIN)/relive run --protocol split --scenario class --method rtf --seed 0
+
+test: $(READY)  ## Run the tests, doctests included
+	@$(BIN)/python -m pytest -q
+
+check: $(READY)  ## Format, lint, strict types, import layers, tests with doctests
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -q
+
+format: $(READY)  ## Mend the format and what lint can mend
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean:  ## Remove the environment and caches (runs stay)
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,53 @@
+"""The command line: ``relive run``, ``relive methods``, ``relive data``. Torch is imported only by what trains."""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import version
+from typing import Annotated
+
+import typer
+
+from relive.cli import data, methods, run
+from relive.cli.console import err
+from relive.errors import ReliveError
+
+app = typer.Typer(
+    name="relive",
+    help="Learn task after task without forgetting, by reliving earlier tasks instead of storing their data.",
+    epilog="Example: relive run --scenario class --method rtf --dataset digits --iters 200",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command(name="run", epilog=run.EXAMPLES)(run.command)
+app.command(name="methods")(methods.command)
+app.add_typer(data.app, name="data")
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"relive {version('relive')}")
+        raise typer.Exit()
+
+
+@app.callback()
+def _options(
+    show_version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command line; what was asked wrongly is said in one message, with exit code 2."""
+    try:
+        app()
+    except ReliveError as error:
+        err.print(f"[bold red]error:[/] {err.escape(str(error))}")
+        sys.exit(2)
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader of our output has left, which is no error
+        sys.exit(0)

@@ -1,0 +1,55 @@
+"""How a run looks while it is under way: a live bar on a terminal, a line per finished task elsewhere."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from relive.experiments.run import Observer
+from relive.experiments.spec import RunSpec
+
+
+class LiveObserver(Observer):
+    """Shows task, iteration, loss, accuracy so far and time left."""
+
+    def __init__(self, spec: RunSpec, console: Console) -> None:
+        self.spec = spec
+        self.console = console
+        self.live = console.is_terminal
+        self.progress = Progress(
+            TextColumn("task {task.fields[number]}/" + str(spec.tasks)),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("loss {task.fields[loss]:.3f}  accuracy so far {task.fields[accuracy]}"),
+            TimeRemainingColumn(),
+            TextColumn("left"),
+            console=console,
+            disable=not self.live,
+            transient=True,
+        )
+        self.bar = self.progress.add_task("", total=spec.tasks * spec.iters, number=1, loss=float("nan"), accuracy="–")
+
+    def __enter__(self) -> LiveObserver:
+        self.progress.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.progress.stop()
+
+    def task_started(self, task: int) -> None:
+        self.progress.update(self.bar, number=task + 1, completed=task * self.spec.iters)
+
+    def stepped(self, task: int, iteration: int, loss: float) -> None:
+        self.progress.update(self.bar, completed=task * self.spec.iters + iteration, loss=loss)
+
+    def probed(self, task: int, accuracies: list[float]) -> None:
+        self.progress.update(self.bar, accuracy=_percent(accuracies))
+
+    def task_finished(self, task: int, accuracies: list[float]) -> None:
+        so_far = accuracies[: task + 1]
+        self.progress.update(self.bar, accuracy=_percent(so_far))
+        self.console.print(f"learned task {task + 1} of {self.spec.tasks}: average accuracy so far {_percent(so_far)}")
+
+
+def _percent(accuracies: list[float]) -> str:
+    return f"{100 * sum(accuracies) / len(accuracies):.1f} %"

@@ -1,0 +1,196 @@
+"""``relive run``: train one method on one protocol and scenario, and say how well it remembers."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+
+from relive.cli.console import err, out
+from relive.errors import InputError
+from relive.experiments.paper import PUBLISHED, RUNS_PER_CELL, known_to_fail
+from relive.experiments.spec import RunResult, RunSpec
+from relive.fidelity import FIDELITIES, name_of
+
+if TYPE_CHECKING:
+    from relive.experiments.run import Observer
+
+PROTOCOL = Annotated[str, typer.Option(help="split or permuted.")]
+SCENARIO = Annotated[str, typer.Option(help="What is known of tasks: task, domain or class.")]
+METHOD = Annotated[str, typer.Option(help="One of those that `relive methods` lists.")]
+DATASET = Annotated[str, typer.Option(help="mnist, fashion-mnist or digits (small, needs no download).")]
+SEED = Annotated[int, typer.Option(help="Where all randomness comes from.")]
+TASKS = Annotated[int | None, typer.Option(help="Number of tasks: 5 (split) or 10 (permuted) if not given.")]
+ITERS = Annotated[int | None, typer.Option(help="Steps per task: 2000 (split) or 5000 (permuted) if not given.")]
+FIDELITY = Annotated[str, typer.Option(help="as_run (the 2018 code) or as_written (the paper's equations).")]
+CHOOSE = Annotated[
+    list[str] | None,
+    typer.Option(help="Change one fidelity choice, e.g. fisher_labels=true. Repeatable.", metavar="NAME=VALUE"),
+]
+SET = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="Change a setting of the method, e.g. c=0.1. Repeatable.", metavar="NAME=VALUE"),
+]
+THREADS = Annotated[int, typer.Option(help="Threads of one matrix product.")]
+RUNS_DIR = Annotated[Path, typer.Option(help="Where runs are kept.")]
+DATA_DIR = Annotated[Path | None, typer.Option(help="Where the data set lies, or is to be stored.")]
+QUIET = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
+JSON = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else there.")]
+
+
+EXAMPLES = """Examples:
+
+relive run  (RtF on split MNIST, Class-IL, as in the paper)
+
+relive run --dataset digits --iters 200  (a first try in seconds, no download)
+
+relive run --scenario task --method si --set c=0.5
+
+relive run --method none --json --quiet | jq .average_accuracy
+"""
+
+
+def command(
+    protocol: PROTOCOL = "split",
+    scenario: SCENARIO = "class",
+    method: METHOD = "rtf",
+    seed: SEED = 0,
+    dataset: DATASET = "mnist",
+    tasks: TASKS = None,
+    iters: ITERS = None,
+    fidelity: FIDELITY = "as_run",
+    choose: CHOOSE = None,
+    settings: SET = None,
+    threads: THREADS = 1,
+    runs_dir: RUNS_DIR = Path("runs"),
+    data_dir: DATA_DIR = None,
+    quiet: QUIET = False,
+    as_json: JSON = False,
+) -> None:
+    """Train one method and print its accuracy on every task beside the paper's number."""
+    from relive.experiments.run import make_spec
+
+    if fidelity not in FIDELITIES:
+        raise InputError(f"fidelity = {fidelity!r}: choose one of {', '.join(FIDELITIES)}")
+    given = {"tasks": tasks, "iters": iters, "threads": threads}
+    spec = make_spec(
+        protocol,
+        scenario,
+        method,
+        seed=seed,
+        dataset=dataset,
+        fidelity=FIDELITIES[fidelity].choose(_pairs("--choose", choose)),
+        settings={name: _number(name, value) for name, value in _pairs("--set", settings).items()},
+        **{name: value for name, value in given.items() if value is not None},
+    )
+    hint = known_to_fail(protocol, scenario, method)
+    if hint and not quiet:
+        err.print(f"[yellow]hint:[/] {hint}")
+    result, directory = _run(spec, runs_dir, data_dir, quiet)
+    if as_json:
+        sys.stdout.write(json.dumps(result.to_json()) + "\n")
+    else:
+        _show(result, directory)
+
+
+def _pairs(option: str, texts: list[str] | None) -> dict[str, str]:
+    """Return NAME=VALUE texts as a dictionary."""
+    pairs = {}
+    for text in texts or []:
+        name, equals, value = text.partition("=")
+        if not equals or not name or not value:
+            raise InputError(f"{option} {text!r}: write it as NAME=VALUE")
+        pairs[name.strip()] = value.strip()
+    return pairs
+
+
+def _number(name: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"setting {name} = {text!r} is not a number") from None
+
+
+def _run(spec: RunSpec, runs_dir: Path, data_dir: Path | None, quiet: bool) -> tuple[RunResult, Path]:
+    """Train, keeping the state after every task, and draw the pictures."""
+    from relive.data.sources import load
+    from relive.experiments.checkpoint import FileCheckpoint
+    from relive.experiments.run import run, versions
+    from relive.experiments.store import Store
+    from relive.report.pictures import draw_run
+
+    data = load(spec.dataset, data_dir, quiet=quiet)
+    store = Store(runs_dir)
+    directory = store.directory(spec)
+    checkpoint = FileCheckpoint(store, spec, versions())
+    observer = _observer(spec, quiet)
+    try:
+        with observer:
+            outcome = run(spec, data=data, observer=observer, checkpoint=checkpoint)
+    except KeyboardInterrupt:
+        kept = checkpoint.load()
+        done = len(kept[1].matrix) if kept else 0
+        err.print(
+            f"stopped. Kept: {done} finished of {spec.tasks} tasks, in {directory}; the same command goes on "
+            "from there."
+            if done
+            else f"stopped before the first of {spec.tasks} tasks was finished: nothing was kept."
+        )
+        raise typer.Exit(130) from None
+    store.save(outcome.result, outcome.samples)
+    draw_run(outcome.result, outcome.samples, directory)
+    return outcome.result, directory
+
+
+def _observer(spec: RunSpec, quiet: bool) -> Observer:
+    """Return what shows the progress: a live bar on a terminal, a line per task elsewhere, or nothing."""
+    from relive.cli.progress import LiveObserver
+    from relive.experiments.run import Observer
+
+    return Observer() if quiet else LiveObserver(spec, err)
+
+
+def _show(result: RunResult, directory: Path) -> None:
+    """Print each task's accuracy, the average beside the paper's, and where everything is."""
+    spec = result.spec
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("task")
+    table.add_column("right after learning it", justify="right")
+    table.add_column("in the end", justify="right")
+    for k, final in enumerate(result.accuracy_matrix[-1]):
+        table.add_row(f"{k + 1}", f"{100 * result.accuracy_matrix[k][k]:.2f} %", f"{100 * final:.2f} %")
+    out.print(table)
+    out.print(f"[bold]average accuracy  {100 * result.average_accuracy:.2f} %[/]   {_published(spec)}")
+    out.print(
+        f"forgetting {100 * result.forgetting:.2f} %, backward transfer {100 * result.backward_transfer:+.2f} %, "
+        f"trained in {result.train_seconds:.0f} s, {result.parameters:,} parameters, "
+        f"{result.stored_numbers:,} numbers kept besides"
+    )
+    out.print(f"run       {directory}")
+    for picture in sorted(directory.glob("*.png")):
+        out.print(f"picture   {picture}")
+
+
+def _published(spec: RunSpec) -> str:
+    """Say the paper's number, and what of this run is not as in the paper."""
+    from relive.experiments.run import make_spec
+
+    cell = PUBLISHED.get((spec.protocol, spec.scenario, spec.method))
+    if cell is None:
+        return ""
+    text = f"paper: {cell.mean:.2f} ± {cell.sem:.2f} % (mean ± SEM of {RUNS_PER_CELL} runs)"
+    preset = make_spec(spec.protocol, spec.scenario, spec.method, seed=spec.seed).to_json()
+    mine = spec.to_json()
+    changed = [
+        f"{name}={value}"
+        for name, value in mine.items()
+        if value != preset[name] and name not in ("fidelity", "threads", "settings")
+    ]
+    changed += [f"{k}={v:g}" for k, v in spec.settings.items() if v != preset["settings"][k]]
+    if mine["fidelity"] != preset["fidelity"]:
+        changed.append(name_of(spec.fidelity))
+    return text + (f"; this run differs: {', '.join(changed)}" if changed else "")

@@ -1,0 +1,30 @@
+"""What went wrong, said so that the reader knows what to do about it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class ReliveError(Exception):
+    """Base of every error that ``relive`` raises on purpose; the command line shows it and exits with 2."""
+
+
+class InputError(ReliveError, ValueError):
+    """Something the caller asked for cannot be: an unknown name, a value out of range."""
+
+
+class DataError(ReliveError):
+    """A data set is missing, damaged, or cannot be stored."""
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
+    """Return the error for an unknown name, with the nearest known one.
+
+    >>> print(unknown("method", "rft", ["none", "rtf"]))
+    unknown method 'rft': did you mean 'rtf'? Known: none, rtf
+    """
+    names = list(known)
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    hint = f": did you mean {near[0]!r}?" if near else "."
+    return InputError(f"unknown {kind} {name!r}{hint} Known: {', '.join(names)}")

@@ -1,0 +1,1 @@
+"""Runs: specs, results, where they are kept, and what the paper reports."""

@@ -1,0 +1,248 @@
+"""A spec becomes a result: data set, tasks, learner, accuracy matrix."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from relive.data.protocols import Task, tasks_of
+from relive.data.sources import DATASETS, Dataset, load
+from relive.errors import InputError, unknown
+from relive.evaluation import accuracy, average_accuracy, backward_transfer, forgetting
+from relive.experiments.paper import PRESET_SETTINGS, PRESETS
+from relive.experiments.spec import PROTOCOL_NAMES, RunResult, RunSpec
+from relive.fidelity import AS_RUN, Fidelity
+from relive.learner import Learner
+from relive.methods import make_method, method_class, settings_of
+from relive.networks import GenerativeClassifier
+from relive.scenarios import scenario_of
+from relive.seeds import stream
+
+PROBES_PER_TASK = 10
+PROBE_ROWS = 500  # test rows per task when the accuracy is only looked at in passing
+N_SAMPLES = 100
+
+
+def make_spec(
+    protocol: str = "split",
+    scenario: str = "class",
+    method: str = "rtf",
+    *,
+    dataset: str = "mnist",
+    seed: int = 0,
+    fidelity: Fidelity = AS_RUN,
+    settings: Mapping[str, float] | None = None,
+    **changes: Any,
+) -> RunSpec:
+    """Return the paper's spec for a cell of its tables, with any field changed by name.
+
+    >>> spec = make_spec("split", "class", "si", seed=3, iters=100)
+    >>> spec.iters, spec.hidden, spec.settings
+    (100, 400, {'c': 0.1, 'xi': 0.1})
+
+    Raises
+    ------
+    InputError
+        If a name is unknown, a value is out of range, or the method cannot work in the scenario.
+    """
+    chosen = method_class(method)
+    values = PRESETS.get(protocol, PRESETS[PROTOCOL_NAMES[0]]) | changes
+    defaults = settings_of(chosen) | PRESET_SETTINGS.get((protocol, method), {})
+    spec = RunSpec(
+        protocol=protocol,
+        scenario=scenario,
+        method=method,
+        dataset=dataset,
+        seed=seed,
+        fidelity=fidelity,
+        settings=defaults | dict(settings or {}),
+        **values,
+    )
+    if scenario not in chosen.scenarios:
+        raise InputError(
+            f"{chosen.title} does not work in scenario {scenario!r}: {chosen.why_not}. "
+            f"It supports: {', '.join(chosen.scenarios)}"
+        )
+    make_method(method, **spec.settings)  # checks them
+    if dataset not in DATASETS:
+        raise unknown("data set", dataset, DATASETS)
+    return spec
+
+
+class Observer:
+    """Is told how a run is going, and is open (a context manager) while it goes; this one does not listen."""
+
+    def __enter__(self) -> Observer:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        pass
+
+    def task_started(self, task: int) -> None:
+        """A task begins (counted from 0)."""
+
+    def stepped(self, task: int, iteration: int, loss: float) -> None:
+        """One training step was taken."""
+
+    def probed(self, task: int, accuracies: list[float]) -> None:
+        """The accuracy on each task so far, measured in passing."""
+
+    def task_finished(self, task: int, accuracies: list[float]) -> None:
+        """A task is learned; its row of the accuracy matrix."""
+
+
+@dataclass
+class Progress:
+    """What has come out of a run so far."""
+
+    matrix: list[list[float]] = field(default_factory=list)
+    curve: list[tuple[int, int, list[float]]] = field(default_factory=list)
+    train_seconds: float = 0.0
+    loads: list[float] = field(default_factory=list)
+    samples: list[npt.NDArray[np.uint8]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A finished run: its result, and what its generator replays after each task, (100, height, width) each."""
+
+    result: RunResult
+    samples: list[npt.NDArray[np.uint8]]
+
+
+class Checkpoint:
+    """Where a run keeps its state between tasks; this one keeps nothing."""
+
+    def load(self) -> tuple[dict[str, Tensor], Progress] | None:
+        """Return the state to go on from, if there is one."""
+        return None
+
+    def save(self, state: dict[str, Tensor], progress: Progress) -> None:
+        """Keep the state after a finished task."""
+
+
+@contextlib.contextmanager
+def threads(n: int) -> Iterator[None]:
+    """Use that many threads for a while."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(n)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def run(
+    spec: RunSpec,
+    *,
+    data: Dataset | None = None,
+    data_dir: Path | None = None,
+    observer: Observer | None = None,
+    checkpoint: Checkpoint | None = None,
+) -> Outcome:
+    """Do what the spec says.
+
+    Parameters
+    ----------
+    spec
+        What to do; ``make_spec`` makes one.
+    data, data_dir
+        The data set, if it is at hand already, or where to look for it first.
+    observer
+        Is told how it goes.
+    checkpoint
+        Where to keep the state after each task, and to go on from.
+    """
+    observer, checkpoint = observer or Observer(), checkpoint or Checkpoint()
+    data = data or load(spec.dataset, data_dir)
+    tasks = tasks_of(spec.protocol, data, spec.tasks, spec.seed, spec.fidelity)
+    scenario = scenario_of(spec.scenario, [task.classes for task in tasks])
+    learner = Learner(
+        make_method(spec.method, **spec.settings),
+        scenario,
+        tasks[0].n_inputs,
+        hidden=spec.hidden,
+        latent=spec.latent,
+        learning_rate=spec.learning_rate,
+        batch_size=spec.batch_size,
+        seed=spec.seed,
+        fidelity=spec.fidelity,
+    )
+    progress = Progress()
+    kept = checkpoint.load()
+    if kept is not None:
+        state, progress = kept
+        learner.load_state(state)
+    with threads(spec.threads):
+        for k in range(learner.seen, len(tasks)):
+            observer.task_started(k)
+            _learn_task(learner, tasks[: k + 1], spec.iters, progress, observer)
+            progress.matrix.append([accuracy(learner, task, j) for j, task in enumerate(tasks)])
+            progress.samples += _samples(learner, tasks[k], stream(spec.seed, f"samples after task {k}"))
+            observer.task_finished(k, progress.matrix[-1])
+            if k + 1 < len(tasks):
+                checkpoint.save(learner.state(), progress)
+    return Outcome(_result(spec, learner, tasks, progress), progress.samples)
+
+
+def _learn_task(learner: Learner, tasks: list[Task], iters: int, progress: Progress, observer: Observer) -> None:
+    """Learn the last of the tasks, looking at the accuracy now and then with the clock stopped."""
+    k, every = len(tasks) - 1, max(1, iters // PROBES_PER_TASK)
+    paused = 0.0
+
+    def on_step(iteration: int, loss: float) -> None:
+        nonlocal paused
+        start = time.perf_counter()
+        observer.stepped(k, iteration, loss)
+        if iteration % every == 0 or iteration == 1:
+            accuracies = [accuracy(learner, task, j, PROBE_ROWS) for j, task in enumerate(tasks)]
+            progress.curve.append((k, iteration, accuracies))
+            progress.loads.append(os.getloadavg()[0])
+            observer.probed(k, accuracies)
+        paused += time.perf_counter() - start
+
+    start = time.perf_counter()
+    learner.learn(tasks, iters, on_step)
+    progress.train_seconds += time.perf_counter() - start - paused
+
+
+def _samples(learner: Learner, task: Task, rng: torch.Generator) -> list[npt.NDArray[np.uint8]]:
+    """Return what the learner would replay now, as one array of pictures; nothing if it cannot generate."""
+    if not isinstance(learner.net, GenerativeClassifier):
+        return []
+    pixels = learner.net.generate(N_SAMPLES, rng).mul(255).round().byte()
+    return [pixels.reshape(N_SAMPLES, *task.shape).numpy()]
+
+
+def _result(spec: RunSpec, learner: Learner, tasks: list[Task], progress: Progress) -> RunResult:
+    return RunResult(
+        spec=spec,
+        average_accuracy=average_accuracy(progress.matrix),
+        accuracy_matrix=progress.matrix,
+        forgetting=forgetting(progress.matrix),
+        backward_transfer=backward_transfer(progress.matrix),
+        curve=progress.curve,
+        train_seconds=progress.train_seconds,
+        parameters=learner.n_parameters,
+        stored_numbers=learner.method.stored_numbers(tasks),
+        machine_load=round(max(progress.loads), 2),
+        versions=versions(),
+    )
+
+
+def versions() -> dict[str, str]:
+    """Return what a result depends on besides its spec."""
+    packages = {name: version(name) for name in ("relive", "torch", "numpy")}
+    return packages | {"python": platform.python_version(), "machine": platform.machine()}

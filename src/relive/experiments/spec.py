@@ -1,0 +1,176 @@
+"""What a run is asked to do and what came out: frozen, JSON, no torch."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from relive.errors import InputError, unknown
+from relive.fidelity import AS_RUN, Fidelity
+
+PROTOCOL_NAMES = ("split", "permuted")
+SCENARIO_NAMES = ("task", "domain", "class")
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """Everything that decides the result of a run. Same spec, same machine: the same bits.
+
+    Attributes
+    ----------
+    protocol
+        How the data set becomes tasks: ``"split"`` or ``"permuted"``.
+    scenario
+        What is known of tasks: ``"task"``, ``"domain"`` or ``"class"``.
+    method
+        A name in ``relive.methods.METHODS``.
+    dataset
+        A name that ``relive data`` lists.
+    seed
+        Where all randomness comes from.
+    tasks
+        How many tasks.
+    iters
+        Training steps per task.
+    learning_rate
+        Adam's.
+    batch_size
+        Current rows per step; as many replayed ones.
+    hidden
+        Units in each hidden layer.
+    latent
+        Stochastic latent variables of the generators.
+    settings
+        The method's own settings, all of them, by name.
+    fidelity
+        Where the paper and its code differ.
+    threads
+        Threads of one matrix product; more than one changes the order of sums, and so the last bits.
+    """
+
+    protocol: str
+    scenario: str
+    method: str
+    dataset: str
+    seed: int
+    tasks: int
+    iters: int
+    learning_rate: float
+    batch_size: int
+    hidden: int
+    latent: int
+    settings: Mapping[str, float] = field(default_factory=dict)
+    fidelity: Fidelity = AS_RUN
+    threads: int = 1
+
+    def __post_init__(self) -> None:
+        if self.protocol not in PROTOCOL_NAMES:
+            raise unknown("protocol", self.protocol, PROTOCOL_NAMES)
+        if self.scenario not in SCENARIO_NAMES:
+            raise unknown("scenario", self.scenario, SCENARIO_NAMES)
+        for name in ("tasks", "iters", "batch_size", "hidden", "latent", "threads"):
+            _whole(name, getattr(self, name), at_least=1)
+        _whole("seed", self.seed, at_least=0)
+        rate = self.learning_rate
+        if not (isinstance(rate, int | float) and math.isfinite(rate) and rate > 0):
+            raise InputError(f"learning_rate = {rate!r}: it must be a number above 0")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the spec as plain JSON values."""
+        return {f.name: getattr(self, f.name) for f in fields(self)} | {
+            "settings": dict(sorted(self.settings.items())),
+            "fidelity": self.fidelity.to_json(),
+        }
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> RunSpec:
+        """Return the spec that ``to_json`` described; unknown and missing keys are errors."""
+        values = _checked(cls, values)
+        return cls(**values | {"fidelity": Fidelity().choose(values["fidelity"])})
+
+    @property
+    def digest(self) -> str:
+        """A short hash of everything in the spec."""
+        canonical = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(canonical.encode()).hexdigest()[:12]
+
+    @property
+    def name(self) -> str:
+        """A name for people and for directories, different for every spec."""
+        return f"{self.protocol}-{self.scenario}-{self.method}-{self.dataset}-seed{self.seed}-{self.digest}"
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """What came out of a run.
+
+    Attributes
+    ----------
+    spec
+        What was asked for.
+    average_accuracy
+        Mean over tasks of the final model's test accuracy, 0 to 1.
+    accuracy_matrix
+        Row i: after task i, the test accuracy on every task, those not learned yet included.
+    forgetting
+        How far the earlier tasks fell from their best, on average.
+    backward_transfer
+        How much later tasks changed earlier ones, on average.
+    curve
+        Accuracy while learning: (task, iteration, accuracy on each task so far, on part of the test rows).
+    train_seconds
+        Time spent learning, evaluation excluded.
+    parameters
+        Numbers that are trained.
+    stored_numbers
+        Numbers that the method keeps between tasks besides them.
+    machine_load
+        The machine's load average while it ran (1 is this run alone), or None where it is not known. A time
+        measured next to other work says little.
+    versions
+        What ran it.
+    """
+
+    spec: RunSpec
+    average_accuracy: float
+    accuracy_matrix: list[list[float]]
+    forgetting: float
+    backward_transfer: float
+    curve: list[tuple[int, int, list[float]]]
+    train_seconds: float
+    parameters: int
+    stored_numbers: int
+    machine_load: float | None
+    versions: dict[str, str]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the result as plain JSON values."""
+        return asdict(self) | {"spec": self.spec.to_json()}
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> RunResult:
+        """Return the result that ``to_json`` described; unknown and missing keys are errors."""
+        values = _checked(cls, values)
+        curve = [(int(task), int(step), list(row)) for task, step, row in values["curve"]]
+        return cls(**values | {"spec": RunSpec.from_json(values["spec"]), "curve": curve})
+
+
+def _checked(cls: type, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values if their keys are exactly the fields of the dataclass."""
+    known = [f.name for f in fields(cls)]
+    for name in values:
+        if name not in known:
+            raise unknown(f"key of {cls.__name__}", name, known)
+    missing = [name for name in known if name not in values]
+    if missing:
+        raise InputError(f"{cls.__name__} lacks {', '.join(missing)}")
+    return dict(values)
+
+
+def _whole(name: str, value: object, at_least: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < at_least:
+        raise InputError(f"{name} = {value!r}: it must be a whole number of at least {at_least}")

@@ -1,0 +1,184 @@
+"""The only training loop: rows of the current task, rows replayed for the earlier ones, one step, again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from relive.batch import Batch, concat, hard_rows
+from relive.data.protocols import Task
+from relive.fidelity import AS_RUN, Fidelity
+from relive.methods import Method, Problem
+from relive.networks import Sizes
+from relive.scenarios import Scenario
+from relive.seeds import stream
+
+OnStep = Callable[[int, float], None]
+
+
+class Rows:
+    """Draws batches from one task, or from several together, reshuffled when too few are left for a batch.
+
+    >>> draw = Rows([5], size=2, rng=stream(0, "example"))
+    >>> epoch = torch.cat([draw()[0] for _ in range(2)])
+    >>> len(set(epoch.tolist()))
+    4
+    """
+
+    def __init__(self, lengths: Sequence[int], size: int, rng: torch.Generator) -> None:
+        self.ends = torch.tensor(lengths).cumsum(0)
+        self.total = int(self.ends[-1])
+        self.size = min(size, self.total)
+        self.rng = rng
+        self.order = torch.empty(0, dtype=torch.long)
+        self.next = 0
+
+    def __call__(self) -> list[Tensor]:
+        """Return the indices of the drawn rows within each task."""
+        if self.next + self.size > len(self.order):
+            self.order = torch.randperm(self.total, generator=self.rng)
+            self.next = 0
+        drawn = self.order[self.next : self.next + self.size]
+        self.next += self.size
+        if len(self.ends) == 1:
+            return [drawn]
+        owner = torch.bucketize(drawn, self.ends, right=True)
+        starts = [0, *self.ends[:-1].tolist()]
+        return [drawn[owner == k] - start for k, start in enumerate(starts)]
+
+
+class Learner:
+    """A method at work: its network, its optimizer, its random streams, and how many tasks it has seen.
+
+    Parameters
+    ----------
+    method
+        What to do about forgetting.
+    scenario
+        The scenario, with the classes of every task to come.
+    n_inputs, hidden, latent
+        Sizes of the network.
+    learning_rate, batch_size
+        Of Adam (0.9, 0.999), which is never reset between tasks.
+    seed
+        All randomness comes from it.
+    fidelity
+        The paper's text or its code, choice by choice.
+    """
+
+    def __init__(
+        self,
+        method: Method,
+        scenario: Scenario,
+        n_inputs: int,
+        *,
+        hidden: int = 400,
+        latent: int = 100,
+        learning_rate: float = 0.001,
+        batch_size: int = 128,
+        seed: int = 0,
+        fidelity: Fidelity = AS_RUN,
+    ) -> None:
+        self.method = method
+        self.scenario = scenario
+        self.batch_size = batch_size
+        sizes = Sizes(n_inputs, hidden, latent, scenario.n_units)
+        self.net = method.build(Problem(sizes, scenario, batch_size, fidelity), stream(seed, "network"))
+        self.optimizer = torch.optim.Adam(self.net.parameters(), lr=learning_rate, betas=(0.9, 0.999), fused=True)
+        self.batch_rng = stream(seed, "batches")
+        self.noise_rng = stream(seed, "noise")
+        self.seen = 0
+
+    def learn(self, tasks: Sequence[Task], iterations: int, on_step: OnStep | None = None) -> None:
+        """Learn the last of ``tasks``; the ones before it are the tasks of earlier calls, in order.
+
+        Only a method that keeps data (Offline) looks at the earlier ones.
+
+        Parameters
+        ----------
+        tasks
+            All tasks so far.
+        iterations
+            Steps to take.
+        on_step
+            Called after every step with its number, from 1, and the loss.
+        """
+        method, net = self.method, self.net
+        self.seen = seen = len(tasks)
+        method.before_task(net, seen)
+        groups = method.training_groups(seen)
+        size = math.ceil(self.batch_size / len(groups))
+        draws = [Rows([len(tasks[k].train) for k in group], size, self.batch_rng) for group in groups]
+        for iteration in range(1, iterations + 1):
+            batch = concat(
+                [
+                    self._rows(tasks, group, draw()).times(1 / len(groups))
+                    for group, draw in zip(groups, draws, strict=True)
+                ]
+            )
+            replayed = method.replay(net, batch, seen, self.noise_rng)
+            if replayed is not None:  # L = 1/N · L_current + (1 − 1/N) · L_replay
+                batch = concat([batch.times(1 / seen), replayed.times(1 - 1 / seen)])
+            loss = method.loss(net, batch, self.noise_rng)
+            penalty = method.penalty(net)
+            if penalty is not None:
+                loss = loss + penalty
+            self.optimizer.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            self.optimizer.step()
+            method.after_step(net)
+            if on_step is not None:
+                on_step(iteration, loss.item())
+        method.after_task(net, tasks[-1], seen)
+
+    def _rows(self, tasks: Sequence[Task], group: list[int], drawn: list[Tensor]) -> Batch:
+        """Return the drawn rows of a group of tasks as one batch, each row labelled by its own task's units."""
+        scenario, parts = self.scenario, []
+        for k, rows in zip(group, drawn, strict=True):
+            train = tasks[k].train
+            unit = scenario.units(k)[train.labels[rows]]
+            task = torch.full((len(rows),), k)
+            parts.append(hard_rows(train.inputs(rows), unit, scenario.active(k, self.seen), task))
+        return concat([part.times(len(part) / sum(map(len, parts))) for part in parts])
+
+    @torch.no_grad()
+    def predict(self, x: Tensor, task: int) -> Tensor:
+        """Return the most likely output unit of each input, (n,); only Task-IL makes use of ``task``."""
+        logits = self.method.logits(self.net, x, torch.full((len(x),), task))
+        active = self.scenario.active(task, max(self.seen, 1))
+        return logits.masked_fill(~active, -torch.inf).argmax(1)
+
+    @property
+    def n_parameters(self) -> int:
+        """How many numbers are trained."""
+        return sum(p.numel() for p in self.net.parameters())
+
+    def state(self) -> dict[str, Tensor]:
+        """Return everything needed to go on from a task's end with the same bits, as named tensors."""
+        state = {f"net.{name}": value for name, value in self.net.state_dict().items()}
+        state |= {f"method.{name}": value for name, value in self.method.state().items()}
+        for i, p in enumerate(self.net.parameters()):
+            state |= {f"adam.{i}.{name}": value for name, value in self.optimizer.state.get(p, {}).items()}
+        state["seen"] = torch.tensor(self.seen)
+        state["rng.batches"] = self.batch_rng.get_state()
+        state["rng.noise"] = self.noise_rng.get_state()
+        return state
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        """Go back to where ``state`` was taken; the learner must have been made with the same arguments."""
+
+        def part(prefix: str) -> dict[str, Tensor]:
+            return {name.removeprefix(prefix): t for name, t in state.items() if name.startswith(prefix)}
+
+        self.net.load_state_dict(part("net."))
+        self.method.load_state(part("method."))
+        for i, p in enumerate(self.net.parameters()):
+            adam = part(f"adam.{i}.")
+            if adam:
+                self.optimizer.state[p] = {name: t.clone() for name, t in adam.items()}
+        self.seen = int(state["seen"])
+        self.batch_rng.set_state(state["rng.batches"])
+        self.noise_rng.set_state(state["rng.noise"])

@@ -1,0 +1,130 @@
+"""What a continual-learning method is: what it changes about fine-tuning. The defaults are the method "None"."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from relive.batch import Batch
+from relive.data.protocols import Task
+from relive.errors import InputError, unknown
+from relive.fidelity import Fidelity
+from relive.networks import Classifier, Sizes
+from relive.scenarios import SCENARIOS, Scenario
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a method is told once: the network's sizes, the scenario, rows per step, and the fidelity choices."""
+
+    sizes: Sizes
+    scenario: Scenario
+    batch_size: int
+    fidelity: Fidelity
+
+
+class Method:
+    """Fine-tuning: train on each task in the standard way, remember nothing. The lower bound.
+
+    A method overrides the hooks that it needs. The learner calls them in this order: ``build`` once; then for every
+    task ``before_task``, for every iteration ``replay``, ``loss``, ``penalty``, ``after_step``, and ``after_task``.
+    ``seen`` counts the tasks so far, the current one included.
+    """
+
+    title: ClassVar[str] = "None"
+    reference: ClassVar[str] = "fine-tuning, the lower bound"
+    scenarios: ClassVar[tuple[str, ...]] = tuple(SCENARIOS)
+    why_not: ClassVar[str] = ""  # why the scenarios that are missing cannot be had
+    limits: ClassVar[dict[str, tuple[float, float]]] = {}  # of each setting: lowest, highest
+    explain: ClassVar[dict[str, str]] = {}  # what each setting is
+
+    problem: Problem
+
+    def build(self, problem: Problem, rng: torch.Generator) -> Classifier:
+        """Return a new network for the problem."""
+        self.problem = problem
+        return Classifier(problem.sizes, rng)
+
+    def logits(self, net: Classifier, x: Tensor, task: Tensor) -> Tensor:
+        """Return (n, units) logits of inputs that belong to ``task`` (n,); training and evaluation use this."""
+        logits: Tensor = net(x)
+        return logits
+
+    def training_groups(self, seen: int) -> list[list[int]]:
+        """Return the tasks to draw current rows from; each group is a batch of its own, groups count equally."""
+        return [[seen - 1]]
+
+    def before_task(self, net: Classifier, seen: int) -> None:
+        """Get ready for a new task; ``net`` is as the task before left it."""
+
+    def replay(self, net: Classifier, current: Batch, seen: int, rng: torch.Generator) -> Batch | None:
+        """Return rows to add for the earlier tasks, their weights summing to 1, or None."""
+        return None
+
+    def loss(self, net: Classifier, batch: Batch, rng: torch.Generator) -> Tensor:
+        """Return the weighted loss of all rows."""
+        return batch.classification_loss(self.logits(net, batch.x, batch.task))
+
+    def penalty(self, net: Classifier) -> Tensor | None:
+        """Return the regularisation term with its strength, or None."""
+        return None
+
+    def after_step(self, net: Classifier) -> None:
+        """Look at the step just taken; gradients are still there."""
+
+    def after_task(self, net: Classifier, task: Task, seen: int) -> None:
+        """Take from the finished task what is needed later."""
+
+    def state(self) -> dict[str, Tensor]:
+        """Return all that the method remembers between tasks, apart from the network."""
+        return {}
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        """Take back what ``state`` returned."""
+
+    def stored_numbers(self, tasks: Sequence[Task]) -> int:
+        """Return how many numbers the method keeps between tasks, apart from the network's parameters."""
+        return sum(tensor.numel() for tensor in self.state().values())
+
+
+def settings_of(method: type[Method]) -> dict[str, Any]:
+    """Return a method's settings with their defaults: its constructor's arguments.
+
+    >>> from relive.methods import METHODS
+    >>> settings_of(METHODS["si"])
+    {'c': 0.1, 'xi': 0.1}
+    """
+    if "__init__" not in vars(method):
+        return {}
+    parameters = inspect.signature(method).parameters.values()
+    return {p.name: p.default for p in parameters}
+
+
+def make(method: type[Method], settings: dict[str, Any]) -> Method:
+    """Return the method with these settings, each checked by name and range.
+
+    >>> from relive.methods import make_method
+    >>> make_method("si", c=-1)
+    Traceback (most recent call last):
+    ...
+    relive.errors.InputError: setting c = -1 of SI is out of range: it must lie between 0 and inf
+    """
+    known = settings_of(method)
+    for name, value in settings.items():
+        if name not in known:
+            if not known:
+                raise InputError(f"unknown setting {name!r}: {method.title} has no settings")
+            raise unknown(f"setting of {method.title}", name, known)
+        low, high = method.limits[name]
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not number or not math.isfinite(value) or not low <= value <= high:
+            raise InputError(
+                f"setting {name} = {value} of {method.title} is out of range: it must lie between {low:g} and {high:g}"
+            )
+    return method(**settings)

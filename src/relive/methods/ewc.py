@@ -1,0 +1,129 @@
+r"""Elastic Weight Consolidation: hold parameters where they were, each as strongly as earlier tasks need it.
+
+EWC adds one quadratic term per past task, anchored where that task ended:
+
+.. math:: \lambda \sum_{k=1}^{K-1} \tfrac12 \sum_i F^{(k)}_{ii} (\theta_i - \hat\theta^{(k)}_i)^2
+
+Kirkpatrick et al. (2017), "Overcoming catastrophic forgetting in neural networks", PNAS 114. Online EWC keeps a single
+term, anchored after the last task, with a running sum :math:`\tilde F^{(k)} = \gamma\tilde F^{(k-1)} + F^{(k)}`:
+
+.. math:: \lambda \sum_i \tilde F^{(K-1)}_{ii} (\theta_i - \hat\theta^{(K-1)}_i)^2
+
+Schwarz et al. (2018), "Progress & Compress", ICML; Huszár (2018), PNAS 115. Departure: F is the diagonal over the
+task's whole training set, and its labels are a fidelity choice.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+from torch import Tensor
+
+from relive.data.protocols import Task
+from relive.fisher import fisher_sum
+from relive.losses import quadratic
+from relive.methods.base import Method, Problem
+from relive.networks import Classifier
+
+
+def fisher(net: Classifier, task: Task, seen: int, problem: Problem, chunk: int = 1000) -> list[Tensor]:
+    """Return the task's Fisher information, one tensor per parameter of the network."""
+    scenario, fidelity, train = problem.scenario, problem.fidelity, task.train
+    units = scenario.units(seen - 1)
+    chunks = [slice(start, start + chunk) for start in range(0, len(train), chunk)]
+    batches = ((train.inputs(rows), units[train.labels[rows]]) for rows in chunks)
+    total = fisher_sum(net, batches, scenario.active(seen - 1, seen), fidelity.fisher_labels)
+    n = len(train) - 1 if fidelity.fisher_divisor == "n_minus_1" else len(train)
+    return [total[name] / max(n, 1) for name, _ in net.named_parameters()]
+
+
+def copies(net: Classifier) -> list[Tensor]:
+    """Return the values of all parameters as they are now."""
+    return [p.detach().clone() for p in net.parameters()]
+
+
+class EWC(Method):
+    """One quadratic penalty per past task."""
+
+    title: ClassVar = "EWC"
+    reference: ClassVar = "Kirkpatrick et al. 2017, elastic weight consolidation"
+    limits: ClassVar = {"lam": (0, math.inf)}
+    explain: ClassVar = {"lam": "λ, the strength of the penalty"}
+
+    def __init__(self, lam: float = 5000.0) -> None:
+        self.lam = lam
+        self.terms_: list[tuple[list[Tensor], list[Tensor]]] = []  # (F, θ̂) of each past task
+
+    def penalty(self, net: Classifier) -> Tensor | None:
+        if not self.terms_:
+            return None
+        theta: list[Tensor] = list(net.parameters())
+        total = quadratic(theta, *self.terms_[0])
+        for F, anchor in self.terms_[1:]:
+            total = total + quadratic(theta, F, anchor)
+        return 0.5 * self.lam * total
+
+    def after_task(self, net: Classifier, task: Task, seen: int) -> None:
+        self.terms_.append((fisher(net, task, seen, self.problem), copies(net)))
+
+    def state(self) -> dict[str, Tensor]:
+        return {
+            f"task{k}.{kind}{i}": tensor
+            for k, term in enumerate(self.terms_)
+            for kind, tensors in zip(("fisher", "anchor"), term, strict=True)
+            for i, tensor in enumerate(tensors)
+        }
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        self.terms_ = []
+        while f"task{len(self.terms_)}.fisher0" in state:
+            k = len(self.terms_)
+            self.terms_.append((_numbered(state, f"task{k}.fisher"), _numbered(state, f"task{k}.anchor")))
+
+
+class OnlineEWC(Method):
+    """One quadratic penalty, with a decaying sum of the tasks' Fisher informations."""
+
+    title: ClassVar = "Online EWC"
+    reference: ClassVar = "Schwarz et al. 2018, Progress & Compress"
+    limits: ClassVar = {"lam": (0, math.inf), "gamma": (0, 1)}
+    explain: ClassVar = {
+        "lam": "λ, the strength of the penalty",
+        "gamma": "γ, how much of the earlier tasks' importance stays with each new task",
+    }
+
+    def __init__(self, lam: float = 5000.0, gamma: float = 1.0) -> None:
+        self.lam = lam
+        self.gamma = gamma
+        self.fisher_: list[Tensor] = []
+
+    def before_task(self, net: Classifier, seen: int) -> None:
+        self.anchor_ = copies(net)
+
+    def penalty(self, net: Classifier) -> Tensor | None:
+        if not self.fisher_:
+            return None
+        half_gamma_twice = self.problem.fidelity.online_ewc == "half_gamma_twice"
+        factor = 0.5 * self.gamma if half_gamma_twice else 1.0
+        return self.lam * factor * quadratic(list(net.parameters()), self.fisher_, self.anchor_)
+
+    def after_task(self, net: Classifier, task: Task, seen: int) -> None:
+        F = fisher(net, task, seen, self.problem)
+        if self.fisher_:
+            F = [self.gamma * old + new for old, new in zip(self.fisher_, F, strict=True)]
+        self.fisher_ = F
+
+    def state(self) -> dict[str, Tensor]:
+        return {f"fisher{i}": tensor for i, tensor in enumerate(self.fisher_)}
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        self.fisher_ = _numbered(state, "fisher")
+
+
+def _numbered(state: dict[str, Tensor], prefix: str) -> list[Tensor]:
+    """Return the tensors named prefix0, prefix1, … in that order."""
+    found: list[Tensor] = []
+    while f"{prefix}{len(found)}" in state:
+        found.append(state[f"{prefix}{len(found)}"])
+    return found

@@ -1,0 +1,94 @@
+r"""Generative replay: relive earlier tasks by generating their inputs. DGR, DGR+distill and RtF.
+
+Inputs come from a generator as the task before left it, targets from the main model of then; the loss is
+
+.. math:: \tfrac1N L_\text{current} + (1 - \tfrac1N) L_\text{replay}
+
+The three methods differ in two switches. *Soft targets?* DGR replays the most likely class, DGR+distill and RtF its
+probabilities. *One network?* DGR trains a VAE beside the classifier, on the same rows; in RtF the generator is the main
+model's own feedback connections: the classifier's hidden layers are the encoder, and a single pass serves both.
+
+Shin et al. (2017), "Continual learning with deep generative replay", NeurIPS; van de Ven & Tolias (2018), "Generative
+replay with feedback connections as a general strategy for continual learning". Departure: DGR's two networks take their
+steps together, on the same drawn rows; they share no parameter, so it is the same method.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from relive.batch import Batch
+from relive.losses import latent, reconstruction
+from relive.methods.base import Method, Problem
+from relive.methods.distillation import label
+from relive.networks import Classifier, ClassifierWithVAE, FeedbackClassifier, GenerativeClassifier
+
+
+class GenerativeReplay(Method):
+    """What the three methods share; a subclass sets the two switches."""
+
+    soft: ClassVar[bool]
+    one_network: ClassVar[bool]
+
+    def build(self, problem: Problem, rng: torch.Generator) -> Classifier:
+        self.problem = problem
+        network = FeedbackClassifier if self.one_network else ClassifierWithVAE
+        return network(problem.sizes, rng)
+
+    def before_task(self, net: Classifier, seen: int) -> None:
+        self.teacher_ = copy.deepcopy(generative(net)).requires_grad_(False)
+
+    def replay(self, net: Classifier, current: Batch, seen: int, rng: torch.Generator) -> Batch | None:
+        if seen == 1:
+            return None
+        n_groups = len(self.problem.scenario.groups(seen - 1))
+        n = math.ceil(self.problem.batch_size / n_groups)  # rows per group
+        x = self.teacher_.generate(n * n_groups, rng)
+        group = torch.arange(n_groups).repeat_interleave(n)
+        return label(self.teacher_, x, None, group, seen, self.problem, self.soft)
+
+    def loss(self, net: Classifier, batch: Batch, rng: torch.Generator) -> Tensor:
+        answers = generative(net).answer(batch.x, rng)
+        rows = reconstruction(answers.reconstruction, batch.x) + latent(answers.mu, answers.logvar)
+        if self.problem.fidelity.generative_loss == "per_pixel":
+            rows = rows / batch.x.shape[1]
+        return batch.classification_loss(answers.logits) + batch.weight @ rows
+
+
+def generative(net: Classifier) -> GenerativeClassifier:
+    """Return the network as the generative one that it must be."""
+    if not isinstance(net, GenerativeClassifier):
+        raise TypeError(f"{type(net).__name__} cannot generate: it has no feedback connections and no generator")
+    return net
+
+
+class DGR(GenerativeReplay):
+    """A separate generator, hard targets."""
+
+    title: ClassVar = "DGR"
+    reference: ClassVar = "Shin et al. 2017, deep generative replay"
+    soft = False
+    one_network = False
+
+
+class DGRDistill(GenerativeReplay):
+    """A separate generator, soft targets."""
+
+    title: ClassVar = "DGR+distill"
+    reference: ClassVar = "van de Ven & Tolias 2018, DGR with soft targets"
+    soft = True
+    one_network = False
+
+
+class RtF(GenerativeReplay):
+    """Replay-through-Feedback: the main model's own feedback connections generate; soft targets."""
+
+    title: ClassVar = "RtF"
+    reference: ClassVar = "van de Ven & Tolias 2018, Replay-through-Feedback"
+    soft = True
+    one_network = True

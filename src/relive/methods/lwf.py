@@ -1,0 +1,38 @@
+"""Learning without Forgetting: replay the current inputs, labelled by the model as it was before this task.
+
+Every current input is also shown with soft targets from the frozen copy of the model: in Task-IL once for each earlier
+head, otherwise once. All of these rows are about the same inputs, so they share one forward pass.
+
+Li & Hoiem (2017), "Learning without forgetting", IEEE TPAMI 40. Departure: the loss is weighted by the number of tasks
+so far instead of a hyperparameter, there is no warm-up of the new head, and no weight decay.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import ClassVar
+
+import torch
+
+from relive.batch import Batch
+from relive.methods.base import Method
+from relive.methods.distillation import label
+from relive.networks import Classifier
+
+
+class LwF(Method):
+    """Distil the previous model on the inputs of the current task."""
+
+    title: ClassVar = "LwF"
+    reference: ClassVar = "Li & Hoiem 2017, learning without forgetting"
+
+    def before_task(self, net: Classifier, seen: int) -> None:
+        self.teacher_ = copy.deepcopy(net).requires_grad_(False)
+
+    def replay(self, net: Classifier, current: Batch, seen: int, rng: torch.Generator) -> Batch | None:
+        if seen == 1:
+            return None
+        n_groups, n = len(self.problem.scenario.groups(seen - 1)), len(current.x)
+        source = torch.arange(n).repeat(n_groups)
+        group = torch.arange(n_groups).repeat_interleave(n)
+        return label(self.teacher_, current.x, source, group, seen, self.problem, soft=True)

@@ -1,0 +1,26 @@
+"""Offline: train on the data of all tasks so far. It keeps every input, and is the upper bound.
+
+The model goes on from task to task. Where one softmax serves all tasks, rows are drawn from all of them together; in
+Task-IL every task gets an equal share of rows, each through its own head.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from relive.data.protocols import Task
+from relive.methods.base import Method
+
+
+class Offline(Method):
+    """Joint training on everything so far."""
+
+    title: ClassVar = "Offline"
+    reference: ClassVar = "joint training, the upper bound"
+
+    def training_groups(self, seen: int) -> list[list[int]]:
+        return self.problem.scenario.groups(seen)
+
+    def stored_numbers(self, tasks: Sequence[Task]) -> int:
+        return sum(len(task.train) * task.n_inputs for task in tasks)

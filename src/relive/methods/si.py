@@ -1,0 +1,76 @@
+r"""Synaptic Intelligence: hold parameters as strongly as they contributed to lowering the loss on their way.
+
+.. math::
+    \omega_i \mathrel{+}= (\theta_i[t] - \theta_i[t-1]) \cdot -\frac{\partial L_\text{total}[t]}{\partial\theta_i}
+    \qquad \Omega_i \mathrel{+}= \frac{\omega_i}{\Delta_i^2 + \xi}
+    \qquad \text{penalty} = c \sum_i \Omega_i (\theta_i - \hat\theta_i)^2
+
+ω is collected over a task's steps, Δ is the way from the task's start to its end, θ̂ the parameters after the last task.
+
+Zenke, Poole & Ganguli (2017), "Continual learning through synaptic intelligence", ICML. No departure from it: ω uses
+the gradient of the total loss, penalty included, and there is no ½.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from relive.data.protocols import Task
+from relive.losses import quadratic
+from relive.methods.base import Method
+from relive.methods.ewc import copies
+from relive.networks import Classifier
+
+
+class SI(Method):
+    """A quadratic penalty whose importances are collected while learning."""
+
+    title: ClassVar = "SI"
+    reference: ClassVar = "Zenke et al. 2017, synaptic intelligence"
+    limits: ClassVar = {"c": (0, math.inf), "xi": (1e-12, math.inf)}
+    explain: ClassVar = {
+        "c": "the strength of the penalty",
+        "xi": "ξ, keeps importances finite where a parameter hardly moved",
+    }
+
+    def __init__(self, c: float = 0.1, xi: float = 0.1) -> None:
+        self.c = c
+        self.xi = xi
+        self.Omega_: list[Tensor] = []
+
+    def before_task(self, net: Classifier, seen: int) -> None:
+        self.start_ = copies(net)  # θ[0] of this task, and θ̂ of the one before
+        self.previous_ = copies(net)  # θ[t-1]
+        self.omega_ = [torch.zeros_like(p) for p in net.parameters()]
+
+    def penalty(self, net: Classifier) -> Tensor | None:
+        if not self.Omega_:
+            return None
+        return self.c * quadratic(list(net.parameters()), self.Omega_, self.start_)
+
+    @torch.no_grad()
+    def after_step(self, net: Classifier) -> None:
+        theta: list[Tensor] = list(net.parameters())
+        gradient = [torch.zeros_like(p) if p.grad is None else p.grad for p in theta]
+        # ω += (θ[t] − θ[t−1]) · −∂L/∂θ, with θ[t−1] − θ[t] made in place
+        step = self.previous_
+        torch._foreach_sub_(step, theta)
+        torch._foreach_addcmul_(self.omega_, step, gradient)
+        torch._foreach_copy_(self.previous_, theta)
+
+    @torch.no_grad()
+    def after_task(self, net: Classifier, task: Task, seen: int) -> None:
+        theta: list[Tensor] = list(net.parameters())
+        delta = torch._foreach_sub(theta, self.start_)
+        gained = [omega / (d**2 + self.xi) for omega, d in zip(self.omega_, delta, strict=True)]
+        self.Omega_ = [a + b for a, b in zip(self.Omega_, gained, strict=True)] if self.Omega_ else gained
+
+    def state(self) -> dict[str, Tensor]:
+        return {f"Omega{i}": Omega for i, Omega in enumerate(self.Omega_)}
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        self.Omega_ = [state[f"Omega{i}"] for i in range(len(state))]
