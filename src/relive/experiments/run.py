@@ -21,7 +21,7 @@ from relive.data.protocols import Task, tasks_of
 from relive.data.sources import DATASETS, Dataset, load
 from relive.errors import InputError, unknown
 from relive.evaluation import accuracy, average_accuracy, backward_transfer, forgetting
-from relive.experiments.paper import PRESET_SETTINGS, PRESETS
+from relive.experiments.paper import PRESETS, preset_settings
 from relive.experiments.spec import PROTOCOL_NAMES, RunResult, RunSpec
 from relive.fidelity import AS_RUN, Fidelity
 from relive.learner import Learner
@@ -59,7 +59,7 @@ def make_spec(
     """
     chosen = method_class(method)
     values = PRESETS.get(protocol, PRESETS[PROTOCOL_NAMES[0]]) | changes
-    defaults = settings_of(chosen) | PRESET_SETTINGS.get((protocol, method), {})
+    defaults = settings_of(chosen) | preset_settings(protocol, method)
     spec = RunSpec(
         protocol=protocol,
         scenario=scenario,

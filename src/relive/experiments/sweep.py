@@ -1,0 +1,216 @@
+"""Many runs on an engine: what is done is skipped, what fails is retried once and reported, nothing is done twice."""
+
+from __future__ import annotations
+
+import math
+import time
+import traceback
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any
+
+from relive.experiments.engines import Engine
+from relive.experiments.run import make_spec, versions
+from relive.experiments.spec import RunResult, RunSpec
+from relive.experiments.store import DamagedResult, Store
+from relive.experiments.worker import Job, Samples, work
+from relive.methods import method_class
+
+TICK = 0.25  # seconds between two looks at the engine
+ATTEMPTS = 2
+
+# Milliseconds of one iteration on split, about: only to start the long runs first.
+COST = {"none": 6, "xdg": 7, "ewc": 9, "online-ewc": 7, "si": 8, "lwf": 8, "dgr": 36, "dgr-distill": 36, "rtf": 28}
+
+
+def specs_of(
+    protocols: Iterable[str],
+    scenarios: Iterable[str],
+    methods: Iterable[str],
+    seeds: Iterable[int],
+    settings: Mapping[str, Sequence[float]] | None = None,
+    **changes: Any,
+) -> list[RunSpec]:
+    """Return the specs of a grid; combinations that a method does not support are left out.
+
+    >>> len(specs_of(["split"], ["task", "class"], ["xdg", "si"], range(2), {}))
+    6
+    """
+    values = settings or {}
+    return [
+        make_spec(protocol, scenario, method, seed=seed, settings=dict(zip(values, chosen, strict=True)), **changes)
+        for protocol, scenario, method, seed in product(protocols, scenarios, methods, seeds)
+        if scenario in method_class(method).scenarios
+        for chosen in product(*values.values())
+    ]
+
+
+def cost(spec: RunSpec) -> float:
+    """Return roughly how long a run takes, in arbitrary units."""
+    return spec.tasks * spec.iters * math.pow(spec.hidden, 1.5) * COST.get(spec.method, 10)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A run that did not finish: its spec, and the traceback."""
+
+    spec: RunSpec
+    trace: str
+
+
+@dataclass
+class Status:
+    """How a sweep stands."""
+
+    total: int
+    done: int = 0
+    running: list[RunSpec] = field(default_factory=list)
+    progress: dict[str, tuple[int, int]] = field(default_factory=dict)
+    elsewhere: int = 0  # runs that another sweep is doing
+    failures: list[Failure] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)  # damaged results, retries
+    done_share: float = 0.0  # of the whole cost, what is finished or under way in parts
+
+
+Watch = Callable[[Status], None]
+
+
+@dataclass
+class _Run:
+    """A run under way: it holds its lease until it is over."""
+
+    spec: RunSpec
+    attempt: int
+    lease: ExitStack
+
+
+class Sweep:
+    """Does every spec that the store does not have yet.
+
+    Parameters
+    ----------
+    specs
+        What to do; each spec once.
+    store
+        Where results are, and go to; only the driver writes results.
+    engine
+        Where runs are done.
+    data_dir
+        Where workers look for data first.
+    work
+        What does a job; tests and benchmarks put something shorter in its place.
+    """
+
+    def __init__(
+        self,
+        specs: Iterable[RunSpec],
+        store: Store,
+        engine: Engine,
+        data_dir: str | None = None,
+        work: Callable[[Job], tuple[dict[str, Any], Samples]] = work,
+    ) -> None:
+        self.store = store
+        self.engine = engine
+        self.data_dir = data_dir
+        self.work = work
+        self.versions = versions()
+        self.waiting = sorted({spec.name: spec for spec in specs}.values(), key=cost, reverse=True)
+        self.attempts: dict[str, int] = {}
+        self.running: dict[Future[Any], _Run] = {}
+        self.status = Status(total=len(self.waiting))
+        self.whole = sum(map(cost, self.waiting)) or 1.0
+        self.finished = 0.0
+
+    def run(self, watch: Watch | None = None) -> Status:
+        """Do it all, and return how it ended; ``watch`` is called about four times a second.
+
+        An interrupt ends the workers; finished runs and finished tasks are kept.
+        """
+        try:
+            while self.waiting or self.running:
+                self._fill()
+                if self.running:
+                    over, _ = wait(self.running, timeout=TICK, return_when=FIRST_COMPLETED)
+                    for future in over:
+                        self._collect(future)
+                elif self.waiting:  # everything left is being done by another sweep
+                    time.sleep(TICK)
+                self._look()
+                if watch is not None:
+                    watch(self.status)
+        finally:
+            for run in self.running.values():
+                run.lease.close()
+        return self.status
+
+    def _fill(self) -> None:
+        """Give the engine as many runs as it has slots for."""
+        held = []
+        while self.waiting and len(self.running) < self.engine.slots():
+            spec = self.waiting.pop(0)
+            if self._is_done(spec, held=False):
+                self._count(spec)
+                continue
+            lease = ExitStack()
+            if not lease.enter_context(self.store.lease(spec)):
+                lease.close()
+                held.append(spec)
+                continue
+            if self._is_done(spec, held=True):  # finished by another sweep between our two looks
+                lease.close()
+                self._count(spec)
+                continue
+            self._start(spec, lease)
+        self.status.elsewhere = len(held)
+        self.waiting += held
+
+    def _is_done(self, spec: RunSpec, held: bool) -> bool:
+        """Return whether there is a whole result; a damaged one is set aside by who holds the run."""
+        try:
+            return self.store.load(spec) is not None
+        except DamagedResult as error:
+            if held:
+                self.status.notes.append(f"{error}; set aside, and run again")
+                self.store.set_aside(spec)
+            return False
+
+    def _start(self, spec: RunSpec, lease: ExitStack) -> None:
+        attempt = self.attempts[spec.name] = self.attempts.get(spec.name, 0) + 1
+        runs_dir = str(self.store.root) if self.engine.writes_store else None
+        job = Job(spec.to_json(), self.versions, runs_dir, self.data_dir)
+        self.running[self.engine.submit(self.work, job)] = _Run(spec, attempt, lease)
+
+    def _collect(self, future: Future[Any]) -> None:
+        """Keep the result of a run that is over, or see to it that it is tried again."""
+        run = self.running.pop(future)
+        with run.lease:
+            try:
+                result, samples = future.result()
+            except Exception as error:
+                trace = "".join(traceback.format_exception(error))
+                if run.attempt < ATTEMPTS:
+                    self.status.notes.append(f"{run.spec.name} failed and is tried again: {error!r}")
+                    self.waiting.insert(0, run.spec)
+                else:
+                    self.status.failures.append(Failure(run.spec, trace))
+                return
+            self.store.save(RunResult.from_json(result), samples)
+            self._count(run.spec)
+
+    def _count(self, spec: RunSpec) -> None:
+        self.status.done += 1
+        self.finished += cost(spec)
+
+    def _look(self) -> None:
+        """Bring the status up to date."""
+        status = self.status
+        status.progress = self.engine.progress()
+        status.running = [run.spec for run in self.running.values()]
+        under_way = 0.0
+        for spec in status.running:
+            task, iteration = status.progress.get(spec.name, (1, 0))
+            under_way += cost(spec) * ((task - 1) * spec.iters + iteration) / (spec.tasks * spec.iters)
+        status.done_share = (self.finished + under_way) / self.whole
