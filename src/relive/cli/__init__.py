@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from relive.cli import data, methods, run
+from relive.cli import data, grid, methods, paper, run
 from relive.cli.console import err
 from relive.errors import ReliveError
 
@@ -22,6 +22,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command(name="run", epilog=run.EXAMPLES)(run.command)
+app.command(name="paper", epilog=paper.EXAMPLES)(paper.command)
+app.command(name="grid", epilog=grid.EXAMPLES)(grid.command)
 app.command(name="methods")(methods.command)
 app.add_typer(data.app, name="data")
 

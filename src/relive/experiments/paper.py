@@ -21,8 +21,8 @@ PRESETS: dict[str, dict[str, Any]] = {
 for _preset in PRESETS.values():
     _preset |= {"batch_size": 128, "latent": 100}
 
-# The 2018 code's defaults, in full. XdG had none there and the paper does not print its choice: its values are those that
-# the authors' later report found on the same protocols.
+# The 2018 code's defaults, in full. XdG had none there and the paper does not print its choice: its values are those
+# that the authors' later report found on the same protocols.
 _SETTINGS: dict[str, dict[str, float]] = {
     "ewc": {"lam": 5000.0},
     "online-ewc": {"lam": 5000.0, "gamma": 1.0},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import math
@@ -81,7 +82,7 @@ class RunSpec:
 
     def to_json(self) -> dict[str, Any]:
         """Return the spec as plain JSON values."""
-        return {f.name: getattr(self, f.name) for f in fields(self)} | {
+        return {name: getattr(self, name) for name in _names(RunSpec)} | {
             "settings": dict(sorted(self.settings.items())),
             "fidelity": self.fidelity.to_json(),
         }
@@ -155,20 +156,25 @@ class RunResult:
     def from_json(cls, values: Mapping[str, Any]) -> RunResult:
         """Return the result that ``to_json`` described; unknown and missing keys are errors."""
         values = _checked(cls, values)
-        curve = [(int(task), int(step), list(row)) for task, step, row in values["curve"]]
+        curve = [(task, step, row) for task, step, row in values["curve"]]
         return cls(**values | {"spec": RunSpec.from_json(values["spec"]), "curve": curve})
 
 
 def _checked(cls: type, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values if their keys are exactly the fields of the dataclass."""
-    known = [f.name for f in fields(cls)]
+    known = _names(cls)
+    if values.keys() == set(known):
+        return dict(values)
     for name in values:
         if name not in known:
             raise unknown(f"key of {cls.__name__}", name, known)
     missing = [name for name in known if name not in values]
-    if missing:
-        raise InputError(f"{cls.__name__} lacks {', '.join(missing)}")
-    return dict(values)
+    raise InputError(f"{cls.__name__} lacks {', '.join(missing)}")
+
+
+@functools.cache
+def _names(cls: type) -> tuple[str, ...]:
+    return tuple(f.name for f in fields(cls))
 
 
 def _whole(name: str, value: object, at_least: int) -> None:

@@ -8,10 +8,13 @@ Directories of several machines are merged by copying them together.
 from __future__ import annotations
 
 import fcntl
+import gc
 import hashlib
 import io
 import json
 import os
+import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,6 +30,7 @@ from relive.files import write_atomic
 
 SPEC, RESULT, SAMPLES, CHECKPOINT = "spec.json", "result.json", "samples.npz", "checkpoint.safetensors"
 LEASE, DAMAGED = ".lease", "result.json.damaged"
+_SIGNATURE = b',\n "sha256": "'  # begins the last line of a signed file
 
 
 class StoreError(ReliveError):
@@ -50,7 +54,7 @@ class Store:
     def prepare(self, spec: RunSpec) -> Path:
         """Make the run's directory, with its spec in it, and return it."""
         path = self.directory(spec)
-        with self._writable():
+        with self.writable():
             path.mkdir(parents=True, exist_ok=True)
             if not (path / SPEC).exists():
                 write_atomic(path / SPEC, to_bytes(spec.to_json()))
@@ -59,15 +63,28 @@ class Store:
     def save(self, result: RunResult, samples: list[npt.NDArray[np.uint8]]) -> Path:
         """Keep a finished run; from the moment the result is there, the run is done."""
         path = self.prepare(result.spec)
-        with self._writable():
+        with self.writable():
             if samples:
                 named: dict[str, Any] = {f"task{k}": a for k, a in enumerate(samples)}
                 arrays = io.BytesIO()
                 np.savez_compressed(arrays, **named)
                 write_atomic(path / SAMPLES, arrays.getvalue())
             write_atomic(path / RESULT, to_bytes(signed(result.to_json())))
-            (path / CHECKPOINT).unlink(missing_ok=True)
+        self.tidy(result.spec)
         return path
+
+    def tidy(self, spec: RunSpec) -> None:
+        """Remove what a killed process left half-written, and the checkpoint of a run that is done.
+
+        Only for who holds the run: another's file would be taken from under its hands.
+        """
+        path = self.directory(spec)
+        with self.writable():
+            for name in (SPEC, RESULT, SAMPLES, CHECKPOINT):
+                for leftover in path.glob(f".{name}.*.tmp"):
+                    leftover.unlink(missing_ok=True)
+            if (path / RESULT).exists():
+                (path / CHECKPOINT).unlink(missing_ok=True)
 
     def load(self, spec: RunSpec) -> RunResult | None:
         """Return the result of this spec, or None if it has not been finished here.
@@ -77,26 +94,38 @@ class Store:
         DamagedResult
             If there is a result but it is not what was written.
         """
-        path = self.directory(spec) / RESULT
-        return read_result(path) if path.exists() else None
+        try:
+            return self._read(spec.name)
+        except FileNotFoundError:
+            return None
 
     def set_aside(self, spec: RunSpec) -> None:
         """Take a damaged result out of the way, so that the run can be done again."""
         path = self.directory(spec)
-        os.replace(path / RESULT, path / DAMAGED)
+        with self.writable():
+            os.replace(path / RESULT, path / DAMAGED)
 
     def scan(self) -> tuple[list[RunResult], list[DamagedResult]]:
         """Return all whole results below the root, by name, and what is wrong with the others."""
         results, damaged = [], []
         names = sorted(entry.name for entry in os.scandir(self.root) if entry.is_dir()) if self.root.is_dir() else []
-        for name in names:
-            try:
-                results.append(read_result(self.root / name / RESULT))
-            except FileNotFoundError:
-                continue
-            except DamagedResult as error:
-                damaged.append(error)
+        with _no_collection():
+            for name in names:
+                try:
+                    results.append(self._read(name))
+                except FileNotFoundError:
+                    continue
+                except DamagedResult as error:
+                    damaged.append(error)
         return results, damaged
+
+    def _read(self, name: str) -> RunResult:
+        """Return the result in the directory of that name, which must be this run's: a copy does not count twice."""
+        path = self.root / name / RESULT
+        result = read_result(path)
+        if result.spec.name != name:
+            raise DamagedResult(f"{path} is misplaced: it is the result of {result.spec.name}")
+        return result
 
     @contextmanager
     def lease(self, spec: RunSpec) -> Iterator[bool]:
@@ -104,20 +133,24 @@ class Store:
 
         It is a lock of the operating system: an owner that dies, however, loses it at once.
         """
-        handle = acquire(self.prepare(spec) / LEASE)
+        path = self.prepare(spec) / LEASE
+        with self.writable():
+            handle = acquire(path)
         try:
             yield handle is not None
         finally:
             if handle is not None:
-                release(self.directory(spec) / LEASE, handle)
+                release(path, handle)
 
     @contextmanager
-    def _writable(self) -> Iterator[None]:
+    def writable(self) -> Iterator[None]:
+        """Say clearly that the runs directory cannot be written to, if what is done here shows that."""
         try:
             yield
         except OSError as error:
             raise StoreError(
-                f"cannot write to the runs directory {self.root}: {error.strerror}. Choose another with --runs-dir"
+                f"cannot write to the runs directory {self.root}: {error.strerror or error}. "
+                "Choose another with --runs-dir"
             ) from error
 
 
@@ -127,22 +160,37 @@ def acquire(path: Path) -> int | None:
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if path.exists() and os.path.samestat(os.fstat(handle), os.stat(path)):
-                os.ftruncate(handle, 0)
-                os.write(handle, f"{os.getpid()}\n".encode())
+            if os.path.samestat(os.fstat(handle), os.stat(path)):
                 return handle
         except BlockingIOError:
             os.close(handle)
             return None
         except FileNotFoundError:
-            pass  # its last owner removed it between our two looks: take the new one
-        os.close(handle)
+            pass
+        except BaseException:
+            os.close(handle)
+            raise
+        os.close(handle)  # its last owner removed it between our two looks: take the new one
 
 
 def release(path: Path, handle: int) -> None:
     """Give a lock back."""
-    path.unlink(missing_ok=True)
-    os.close(handle)
+    try:
+        path.unlink(missing_ok=True)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Do not look for garbage while many objects are made that all stay: it would take half the time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def to_bytes(values: dict[str, Any]) -> bytes:
@@ -152,25 +200,25 @@ def to_bytes(values: dict[str, Any]) -> bytes:
 
 
 def signed(values: dict[str, Any]) -> dict[str, Any]:
-    """Return the values with a digest of them, so that any damage shows."""
-    return values | {"sha256": _digest(values)}
+    """Return the values with a digest of their bytes in a file, so that any damage shows."""
+    return values | {"sha256": hashlib.sha256(to_bytes(values)).hexdigest()}
 
 
 def read_signed(path: Path) -> dict[str, Any]:
-    """Read what ``signed`` wrote, without the digest."""
+    """Read what ``to_bytes(signed(values))`` wrote, without the digest."""
     try:
-        values = json.loads(path.read_bytes())
-        digest = values.pop("sha256")
-    except (ValueError, KeyError, AttributeError, TypeError) as error:
-        raise DamagedResult(f"{path} is damaged: it is not a whole result ({error})") from None
-    if digest != _digest(values):
-        raise DamagedResult(f"{path} is damaged: its digest is {_digest(values)}, and it says {digest}")
-    whole: dict[str, Any] = values
-    return whole
-
-
-def _digest(values: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
+        raw = path.read_bytes()
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise DamagedResult(f"{path} cannot be read: {error.strerror or error}") from error
+    body, signature, said = raw.rpartition(_SIGNATURE)
+    digest = hashlib.sha256(body + b"\n}\n").hexdigest()
+    if not signature or said != f'{digest}"\n}}\n'.encode():
+        raise DamagedResult(f"{path} is damaged: it is not what was written ({len(raw)} bytes)")
+    values: dict[str, Any] = json.loads(raw)
+    del values["sha256"]
+    return values
 
 
 def read_result(path: Path) -> RunResult:
@@ -187,5 +235,8 @@ def read_samples(directory: Path) -> list[npt.NDArray[np.uint8]]:
     path = directory / SAMPLES
     if not path.exists():
         return []
-    with np.load(path, allow_pickle=False) as arrays:
-        return [arrays[f"task{k}"] for k in range(len(arrays.files))]
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            return [arrays[f"task{k}"] for k in range(len(arrays.files))]
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise DamagedResult(f"{path} is damaged: {error}") from error

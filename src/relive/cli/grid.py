@@ -1,0 +1,51 @@
+"""``relive grid``: search a method's hyperparameters as in the paper's appendix, and keep the best."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from relive.cli import sweeping
+from relive.cli.console import out
+
+EXAMPLES = """Examples:
+
+relive grid --protocol split --scenario task --method ewc
+
+relive grid --protocol permuted --scenario class --method si --workers 2
+"""
+
+
+def command(
+    method: Annotated[str, typer.Option(help="xdg, ewc, online-ewc or si.")],
+    protocol: Annotated[str, typer.Option(help="split or permuted.")] = "split",
+    scenario: Annotated[str, typer.Option(help="task, domain or class.")] = "task",
+    workers: sweeping.WORKERS = None,
+    engine: sweeping.ENGINE = "local",
+    scheduler: sweeping.SCHEDULER = None,
+    runs_dir: sweeping.RUNS_DIR = Path("runs"),
+    data_dir: sweeping.DATA_DIR = None,
+    quiet: sweeping.QUIET = False,
+) -> None:
+    """Run every value of the grid once, judged on the test sets, and keep the best for `relive paper --tuned`."""
+    from relive.experiments.grid import grid_specs
+    from relive.experiments.store import Store
+    from relive.experiments.tuned import best, write_tuned
+
+    specs = grid_specs(protocol, scenario, method)
+    with sweeping.make_engine(engine, workers, scheduler) as chosen_engine:
+        sweeping.sweep(specs, chosen_engine, runs_dir, data_dir, quiet)
+    store = Store(runs_dir)
+    results = [result for spec in specs if (result := store.load(spec)) is not None]
+    chosen = best(results)
+    write_tuned(runs_dir, {(protocol, scenario, method): chosen.spec.settings})
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("settings")
+    table.add_column("average accuracy", justify="right")
+    for result in results:
+        mark = " ← chosen" if result is chosen else ""
+        table.add_row(sweeping.settings(result.spec), f"{100 * result.average_accuracy:.2f} %{mark}")
+    out.print(table)

@@ -1,0 +1,80 @@
+"""``relive paper``: the paper's table as one command that goes on where it was stopped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from relive.cli import sweeping
+from relive.errors import InputError
+from relive.experiments.paper import GRIDS, PUBLISHED
+from relive.experiments.spec import SCENARIO_NAMES
+
+if TYPE_CHECKING:
+    from relive.experiments.spec import RunSpec
+
+EXAMPLES = """Examples:
+
+relive paper --protocol split --seeds 5
+
+relive paper --protocol permuted --scenario class --method rtf --method dgr-distill --seeds 1
+
+relive paper --protocol split --tuned  (after `relive grid`: with the searched settings)
+"""
+
+SCENARIOS = Annotated[list[str] | None, typer.Option(help="Only this scenario. Repeatable.")]
+METHODS = Annotated[list[str] | None, typer.Option(help="Only this method. Repeatable.")]
+SEEDS = Annotated[int, typer.Option(help="Runs per cell, with seeds 0, 1, …", min=1)]
+TUNED = Annotated[bool, typer.Option("--tuned", help="Use the settings that `relive grid` chose.")]
+
+
+def command(
+    protocol: Annotated[str, typer.Option(help="split or permuted.")] = "split",
+    scenario: SCENARIOS = None,
+    method: METHODS = None,
+    seeds: SEEDS = 20,
+    tuned: TUNED = False,
+    workers: sweeping.WORKERS = None,
+    engine: sweeping.ENGINE = "local",
+    scheduler: sweeping.SCHEDULER = None,
+    runs_dir: sweeping.RUNS_DIR = Path("runs"),
+    data_dir: sweeping.DATA_DIR = None,
+    quiet: sweeping.QUIET = False,
+) -> None:
+    """Run the paper's experiments and print its table with this machine's numbers beside the published ones.
+
+    What is done already is skipped; interrupted at any moment, the same command goes on.
+    """
+    from relive.cli.table import show
+
+    methods = method or list(dict.fromkeys(name for _, _, name in PUBLISHED))
+    specs = cell_specs(protocol, scenario or list(SCENARIO_NAMES), methods, range(seeds), runs_dir, tuned)
+    with sweeping.make_engine(engine, workers, scheduler) as chosen:
+        sweeping.sweep(specs, chosen, runs_dir, data_dir, quiet)
+    show(protocol, runs_dir, tuned)
+
+
+def cell_specs(
+    protocol: str, scenarios: list[str], methods: list[str], seeds: range, runs_dir: Path, tuned: bool
+) -> list[RunSpec]:
+    """Return the runs of some cells of a table; tuned settings are those chosen for each cell."""
+    from relive.experiments.sweep import specs_of
+    from relive.experiments.tuned import read_tuned
+
+    chosen = read_tuned(runs_dir) if tuned else {}
+    specs = []
+    for cell in ((protocol, scenario, name) for name in methods for scenario in scenarios):
+        _, scenario, name = cell
+        searchable = (protocol, name) in GRIDS and cell in PUBLISHED
+        if tuned and searchable and cell not in chosen:
+            raise InputError(
+                f"{name} in scenario {scenario} has no searched settings in {runs_dir}; first run: "
+                f"relive grid --protocol {protocol} --scenario {scenario} --method {name}"
+            )
+        grid = {key: [value] for key, value in chosen.get(cell, {}).items()}
+        specs += specs_of([protocol], [scenario], [name], seeds, grid)
+    if not specs:
+        raise InputError("there is nothing to run: the chosen methods do not work in the chosen scenarios")
+    return specs

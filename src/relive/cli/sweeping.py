@@ -1,0 +1,128 @@
+"""How a sweep looks while it is under way, and how it ends: what ``relive paper`` and ``relive grid`` share."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+
+from relive.cli.console import err
+from relive.errors import InputError
+
+if TYPE_CHECKING:
+    from relive.experiments.engines import Engine
+    from relive.experiments.spec import RunSpec
+    from relive.experiments.sweep import Status
+
+WORKERS = Annotated[int | None, typer.Option(help="Runs at a time: as many as cores if not given.")]
+ENGINE = Annotated[str, typer.Option(help="Where runs are done: local or dask.")]
+SCHEDULER = Annotated[str | None, typer.Option(help="The Dask scheduler, e.g. tcp://127.0.0.1:8786.")]
+RUNS_DIR = Annotated[Path, typer.Option(help="Where runs are kept.")]
+DATA_DIR = Annotated[Path | None, typer.Option(help="Where the data set lies, or is to be stored.")]
+QUIET = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
+
+
+def make_engine(name: str, workers: int | None, scheduler: str | None) -> Engine:
+    """Return the engine that was asked for."""
+    from relive.experiments.engines import LocalEngine
+
+    if name == "local":
+        return LocalEngine(workers)
+    if name != "dask":
+        raise InputError(f"engine = {name!r}: choose local or dask")
+    if scheduler is None:
+        raise InputError("--engine dask needs --scheduler, e.g. --scheduler tcp://127.0.0.1:8786")
+    from relive.experiments.dask_engine import DaskEngine
+
+    return DaskEngine(scheduler)
+
+
+def sweep(specs: list[RunSpec], engine: Engine, runs_dir: Path, data_dir: Path | None, quiet: bool) -> None:
+    """Do all runs that are not done yet, showing how it goes; failures end the program with exit code 1."""
+    from relive.data.sources import load
+    from relive.experiments.store import Store
+    from relive.experiments.sweep import Sweep
+
+    for name in sorted({spec.dataset for spec in specs}):
+        load(name, data_dir, quiet=quiet)  # here once, rather than in every worker at the same time
+    display = Display(quiet)
+    job = Sweep(specs, Store(runs_dir), engine, str(data_dir) if data_dir else None)
+    try:
+        with display:
+            status = job.run(display.update)
+    except KeyboardInterrupt:
+        engine.shutdown(wait=False, cancel_futures=True)
+        done, total = job.status.done, job.status.total
+        err.print(
+            f"stopped. Kept: {done} finished of {total} runs, and the finished tasks of those under way, "
+            f"in {runs_dir}; the same command goes on from there."
+        )
+        raise typer.Exit(130) from None
+    for failure in status.failures:
+        err.print(f"[bold red]failed:[/] {err.escape(failure.spec.name)}\n{err.escape(failure.trace)}")
+    if status.failures:
+        err.print(f"{len(status.failures)} of {status.total} runs failed, each twice; the others are in {runs_dir}")
+        raise typer.Exit(1)
+
+
+class Display:
+    """A live table on a terminal, a line per change elsewhere, nothing if quiet."""
+
+    def __init__(self, quiet: bool) -> None:
+        self.quiet = quiet
+        self.live = Live(console=err, auto_refresh=False, transient=True)
+        self.start = time.monotonic()
+        self.first_share: float | None = None
+        self.noted = 0
+        self.done = 0
+
+    def __enter__(self) -> Display:
+        if not self.quiet and err.is_terminal:
+            self.live.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.live.stop()
+
+    def update(self, status: Status) -> None:
+        """Show how the sweep stands."""
+        for note in status.notes[self.noted :]:
+            err.print(f"[yellow]note:[/] {err.escape(note)}")
+        self.noted = len(status.notes)
+        if self.first_share is None:  # what was done before this sweep says nothing about its speed
+            self.first_share = status.done_share
+        if self.live.is_started:
+            self.live.update(self._table(status), refresh=True)
+        elif not self.quiet and status.done != self.done:
+            err.print(f"{status.done} of {status.total} runs done, {self._left(status)}")
+        self.done = status.done
+
+    def _left(self, status: Status) -> str:
+        gained = status.done_share - (self.first_share or 0.0)
+        if gained <= 0:
+            return "time left: not known yet"
+        seconds = (time.monotonic() - self.start) * (1 - status.done_share) / gained
+        hours, minutes = divmod(round(seconds / 60), 60)
+        return f"about {hours} h {minutes:02d} min left" if hours else f"about {minutes} min left"
+
+    def _table(self, status: Status) -> RenderableType:
+        head = f"{status.done} of {status.total} runs done, {len(status.failures)} failed, {self._left(status)}"
+        if status.elsewhere:
+            head += f", {status.elsewhere} being done by another sweep"
+        table = Table(box=None, pad_edge=False)
+        for spec in status.running:
+            task, iteration = status.progress.get(spec.name, (0, 0))
+            where = f"task {task}/{spec.tasks}  iteration {iteration}/{spec.iters}" if task else "starting"
+            table.add_row(f"{spec.method}, {spec.scenario}, seed {spec.seed}", where, f"[dim]{settings(spec)}[/]")
+        return Group(head, ProgressBar(total=1.0, completed=status.done_share, width=60), table)
+
+
+def settings(spec: RunSpec) -> str:
+    """Return a run's settings shortly."""
+    return " ".join(f"{name}={value:g}" for name, value in spec.settings.items())

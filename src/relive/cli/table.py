@@ -1,0 +1,64 @@
+"""``relive table``: one of the paper's tables, with this machine's numbers beside the published ones."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from relive.cli.console import err, out
+from relive.errors import unknown
+
+if TYPE_CHECKING:
+    from relive.experiments.spec import RunResult
+
+PROTOCOL = Annotated[str, typer.Option(help="split or permuted.")]
+TUNED = Annotated[bool, typer.Option("--tuned", help="Runs with the settings that `relive grid` chose.")]
+FORMAT = Annotated[str, typer.Option("--format", help="text, markdown, latex, json or csv.")]
+RUNS_DIR = Annotated[Path, typer.Option(help="Where runs are kept.")]
+
+EXAMPLES = """Examples:
+
+relive table --protocol split
+
+relive table --protocol permuted --tuned
+
+relive table --protocol split --format latex > table1.tex
+"""
+
+
+def command(
+    protocol: PROTOCOL = "split",
+    tuned: TUNED = False,
+    output_format: FORMAT = "text",
+    runs_dir: RUNS_DIR = Path("runs"),
+) -> None:
+    """Print mean ± SEM and n of every cell, the published cell beside it, and whether they differ."""
+    show(protocol, runs_dir, tuned, output_format)
+
+
+def show(protocol: str, runs_dir: Path, tuned: bool = False, output_format: str = "text") -> None:
+    """Print a table from the runs in a directory."""
+    from relive.experiments.tuned import read_tuned
+    from relive.report.comparison import compare
+    from relive.report.tables import FORMATS, as_text
+
+    if output_format != "text" and output_format not in FORMATS:
+        raise unknown("format", output_format, ["text", *FORMATS])
+    table = compare(whole_results(runs_dir), protocol, read_tuned(runs_dir) if tuned else None)
+    if output_format == "text":
+        out.print(as_text(table), soft_wrap=False)
+    else:
+        sys.stdout.write(FORMATS[output_format](table))
+
+
+def whole_results(runs_dir: Path) -> list[RunResult]:
+    """Return the results in a runs directory; damaged ones are named on stderr and left out."""
+    from relive.experiments.store import Store
+
+    results, damaged = Store(runs_dir).scan()
+    for error in damaged:
+        err.print(f"[yellow]left out:[/] {err.escape(str(error))}")
+    return results

@@ -1,0 +1,175 @@
+"""``relive run`` as a user meets it: real processes, exit codes, what stands on stdout and on stderr."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from relive.cli import main
+
+QUICK = ["--dataset", "digits", "--iters", "5"]
+
+
+def relive(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "relive", *arguments],
+        cwd=cwd,
+        env={**os.environ, "COLUMNS": "200", **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_json_is_the_only_thing_on_stdout(tmp_path: Path) -> None:
+    done = relive("run", *QUICK, "--method", "ewc", "--set", "lam=10", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert {"spec", "average_accuracy", "accuracy_matrix", "train_seconds", "parameters", "versions"} <= set(result)
+    assert result["spec"]["settings"] == {"lam": 10.0}
+    assert 0 <= result["average_accuracy"] <= 1
+    assert [len(row) for row in result["accuracy_matrix"]] == [5] * 5
+    assert "hint" in done.stderr
+    assert "19.90" in done.stderr
+    assert "learned task 5 of 5" in done.stderr
+
+
+def test_quiet_says_nothing_on_stderr(tmp_path: Path) -> None:
+    done = relive("run", *QUICK, "--method", "none", "--quiet", "--json", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_run_is_shown_beside_the_paper_and_leaves_its_directory(tmp_path: Path) -> None:
+    done = relive("run", *QUICK, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "paper: 92.56 ± 0.21 %" in done.stdout
+    assert "dataset=digits, iters=5" in done.stdout  # what is not as in the paper is said
+    (directory,) = (tmp_path / "runs").iterdir()
+    assert {path.name for path in directory.iterdir()} == {
+        "spec.json",
+        "result.json",
+        "samples.npz",
+        "accuracy.png",
+        "replay.png",
+    }
+    for picture in ("accuracy.png", "replay.png"):
+        assert str(Path("runs") / directory.name / picture) in done.stdout
+        assert (directory / picture).read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--method", "rft"], "unknown method 'rft': did you mean 'rtf'?"),
+        (["--scenario", "clas"], "unknown scenario 'clas': did you mean 'class'?"),
+        (["--protocol", "splitt"], "unknown protocol 'splitt': did you mean 'split'?"),
+        (["--dataset", "minst"], "unknown data set 'minst': did you mean 'mnist'?"),
+        (["--dataset", "digits", "--tasks", "3"], "tasks = 3: digits has 10 classes"),
+        (["--method", "xdg"], "the task must be known"),
+        (["--method", "si", "--set", "c=-1"], "setting c = -1.0 of SI is out of range"),
+        (["--method", "si", "--set", "c=nan"], "setting c = nan of SI is out of range"),
+        (["--method", "si", "--set", "c=much"], "setting c = 'much' is not a number"),
+        (["--method", "ewc", "--set", "lambda=3"], "unknown setting of EWC 'lambda'"),
+        (["--method", "rtf", "--set", "c=1"], "RtF has no settings"),
+        (["--set", "c"], "write it as NAME=VALUE"),
+        (["--fidelity", "as_told"], "fidelity = 'as_told': choose one of as_run, as_written"),
+        (["--choose", "fisher_label=true"], "did you mean 'fisher_labels'?"),
+        (["--choose", "fisher_labels=wrong"], "choose one of predicted, true, expected"),
+        (["--iters", "0"], "iters = 0: it must be a whole number of at least 1"),
+        (["--seed", "-1"], "seed = -1"),
+        (["--dataset", "digits", "--runs-dir", "/dev/null/runs"], "cannot write to the runs directory /dev/null/runs"),
+        (["--data-dir", "/dev/null/data"], "/dev/null/data"),
+    ],
+)
+def test_bad_input_gets_a_clear_message_and_changes_nothing(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    arguments: list[str],
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["relive", "run", *arguments])
+    with pytest.raises(SystemExit) as exit_:
+        main()
+    out, err = capfd.readouterr()
+    assert exit_.value.code == 2
+    assert message in err
+    assert "Traceback" not in err
+    assert out == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_corrupted_file_is_named_and_not_used(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "train-images-idx3-ubyte").write_bytes(b"not an image")
+    done = relive("run", "--data-dir", str(data), cwd=tmp_path)
+    assert done.returncode == 2
+    assert "train-images-idx3-ubyte" in done.stderr
+    assert "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db" in done.stderr
+    assert not (tmp_path / "runs").exists()
+
+
+def test_an_interrupt_keeps_the_finished_tasks_and_the_run_goes_on_to_the_same_bits(tmp_path: Path) -> None:
+    arguments = ["run", "--dataset", "digits", "--iters", "25", "--json"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "relive", *arguments],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 90
+    while not list(tmp_path.glob("runs/*/checkpoint.safetensors")):
+        assert time.monotonic() < deadline
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert out == ""
+    assert "stopped. Kept:" in err
+    assert "the same command goes on from there" in err
+    assert "Traceback" not in err
+    resumed = relive(*arguments, cwd=tmp_path)
+    whole = relive(*arguments, "--runs-dir", "other", cwd=tmp_path)
+    assert resumed.returncode == whole.returncode == 0
+    assert "learned task 1 of 5" not in resumed.stderr
+    for key in ("accuracy_matrix", "curve", "average_accuracy", "spec"):
+        assert json.loads(resumed.stdout)[key] == json.loads(whole.stdout)[key]
+    (first,) = tmp_path.glob("runs/*/samples.npz")
+    (second,) = tmp_path.glob("other/*/samples.npz")
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_help_answers_without_torch(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "relive", "--help"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert "relive run --scenario class" in done.stdout
+    imported = {line.rsplit("|", 1)[-1].strip() for line in done.stderr.splitlines()}
+    assert not imported & {"torch", "sklearn", "matplotlib", "scipy"}
+
+
+def test_methods_are_listed_with_their_settings(tmp_path: Path) -> None:
+    done = relive("methods", "--json", cwd=tmp_path)
+    listing = json.loads(done.stdout)
+    assert list(listing) == ["none", "xdg", "ewc", "online-ewc", "si", "lwf", "dgr", "dgr-distill", "rtf", "offline"]
+    assert listing["online-ewc"]["settings"] == {"lam": 5000.0, "gamma": 1.0}
+    assert listing["xdg"]["scenarios"] == ["task"]
+    table = relive("methods", cwd=tmp_path).stdout
+    assert "Kirkpatrick" in table
+    assert "lam=5000" in table
