@@ -5,7 +5,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check format clean
+.PHONY: help setup run test report check format clean
 
 help:  ## Say what there is
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -25,6 +25,9 @@ run: $(READY)  ## Train Replay-through-Feedback on split MNIST, Class-IL (about 
 
 test: $(READY)  ## Run the tests, doctests included
 	@$(BIN)/python -m pytest -q
+
+report: $(READY)  ## Rebuild tables, figures and the page from results/, with no training
+	@$(BIN)/relive report --runs-dir results --output report/report.html
 
 check: $(READY)  ## Format, lint, strict types, import layers, tests with doctests
 	$(BIN)/ruff format --check .

@@ -7,9 +7,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import settings
 
 from relive.data import RECIPES, Dataset, load
 from tests.plain import tiny_dataset
+
+settings.register_profile("relive", deadline=None, derandomize=True, max_examples=40)  # the same tests every time
+settings.load_profile("relive")
 
 
 @pytest.fixture(scope="session", autouse=True)

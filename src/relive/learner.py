@@ -11,7 +11,7 @@ from torch import Tensor
 from relive.batch import Batch, concat, hard_rows
 from relive.data.protocols import Task
 from relive.fidelity import AS_RUN, Fidelity
-from relive.methods import Method, Problem
+from relive.methods import Method, Problem, check_scenario
 from relive.networks import Sizes
 from relive.scenarios import Scenario
 from relive.seeds import stream
@@ -82,6 +82,7 @@ class Learner:
         seed: int = 0,
         fidelity: Fidelity = AS_RUN,
     ) -> None:
+        check_scenario(type(method), scenario.name)
         self.method = method
         self.scenario = scenario
         self.batch_size = batch_size
@@ -165,7 +166,7 @@ class Learner:
         state["seen"] = torch.tensor(self.seen)
         state["rng.batches"] = self.batch_rng.get_state()
         state["rng.noise"] = self.noise_rng.get_state()
-        return state
+        return {name: tensor.detach().clone() for name, tensor in state.items()}
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         """Go back to where ``state`` was taken; the learner must have been made with the same arguments."""
@@ -175,6 +176,7 @@ class Learner:
 
         self.net.load_state_dict(part("net."))
         self.method.load_state(part("method."))
+        self.optimizer.state.clear()
         for i, p in enumerate(self.net.parameters()):
             adam = part(f"adam.{i}.")
             if adam:

@@ -23,6 +23,7 @@ class Scenario(ABC):
         For each task, in order, the ids of its classes. A label within a task is a position in that tuple.
     """
 
+    name: str
     title: str
 
     def __init__(self, classes: Sequence[Sequence[int]]) -> None:
@@ -61,6 +62,7 @@ class TaskIL(Scenario):
     [False, False, True, True]
     """
 
+    name = "task"
     title = "Task-IL"
 
     @property
@@ -86,6 +88,7 @@ class DomainIL(Scenario):
     ([0, 1], [True, True])
     """
 
+    name = "domain"
     title = "Domain-IL"
 
     @property
@@ -110,6 +113,7 @@ class ClassIL(Scenario):
     [True, True, True, True, False, False]
     """
 
+    name = "class"
     title = "Class-IL"
 
     def __init__(self, classes: Sequence[Sequence[int]]) -> None:
@@ -133,7 +137,7 @@ class ClassIL(Scenario):
         return [list(range(n_tasks))]
 
 
-SCENARIOS: dict[str, type[Scenario]] = {"task": TaskIL, "domain": DomainIL, "class": ClassIL}
+SCENARIOS: dict[str, type[Scenario]] = {scenario.name: scenario for scenario in (TaskIL, DomainIL, ClassIL)}
 
 
 def scenario_of(name: str, classes: Sequence[Sequence[int]]) -> Scenario:

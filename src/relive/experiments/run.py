@@ -7,7 +7,7 @@ import os
 import platform
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -19,13 +19,13 @@ from torch import Tensor
 
 from relive.data.protocols import Task, tasks_of
 from relive.data.sources import DATASETS, Dataset, load
-from relive.errors import InputError, unknown
+from relive.errors import unknown
 from relive.evaluation import accuracy, average_accuracy, backward_transfer, forgetting
 from relive.experiments.paper import PRESETS, preset_settings
 from relive.experiments.spec import PROTOCOL_NAMES, RunResult, RunSpec
 from relive.fidelity import AS_RUN, Fidelity
 from relive.learner import Learner
-from relive.methods import make_method, method_class, settings_of
+from relive.methods import check_scenario, make_method, method_class, settings_of
 from relive.networks import GenerativeClassifier
 from relive.scenarios import scenario_of
 from relive.seeds import stream
@@ -58,8 +58,12 @@ def make_spec(
         If a name is unknown, a value is out of range, or the method cannot work in the scenario.
     """
     chosen = method_class(method)
+    for name in changes:
+        if name not in PRESETS[PROTOCOL_NAMES[0]] and name != "threads":
+            raise unknown("field of RunSpec", name, [f.name for f in fields(RunSpec)])
     values = PRESETS.get(protocol, PRESETS[PROTOCOL_NAMES[0]]) | changes
-    defaults = settings_of(chosen) | preset_settings(protocol, method)
+    chosen_settings = settings_of(chosen) | preset_settings(protocol, method) | dict(settings or {})
+    make_method(method, **chosen_settings)  # checks them
     spec = RunSpec(
         protocol=protocol,
         scenario=scenario,
@@ -67,15 +71,10 @@ def make_spec(
         dataset=dataset,
         seed=seed,
         fidelity=fidelity,
-        settings=defaults | dict(settings or {}),
+        settings=chosen_settings,
         **values,
     )
-    if scenario not in chosen.scenarios:
-        raise InputError(
-            f"{chosen.title} does not work in scenario {scenario!r}: {chosen.why_not}. "
-            f"It supports: {', '.join(chosen.scenarios)}"
-        )
-    make_method(method, **spec.settings)  # checks them
+    check_scenario(chosen, scenario)
     if dataset not in DATASETS:
         raise unknown("data set", dataset, DATASETS)
     return spec

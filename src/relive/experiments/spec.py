@@ -7,7 +7,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from relive.errors import InputError, unknown
@@ -79,11 +79,14 @@ class RunSpec:
         rate = self.learning_rate
         if not (isinstance(rate, int | float) and math.isfinite(rate) and rate > 0):
             raise InputError(f"learning_rate = {rate!r}: it must be a number above 0")
+        # 9 and 9.0 are one strength: equal specs have one digest
+        object.__setattr__(self, "learning_rate", float(rate))
+        object.__setattr__(self, "settings", {name: float(value) for name, value in sorted(self.settings.items())})
 
     def to_json(self) -> dict[str, Any]:
         """Return the spec as plain JSON values."""
         return {name: getattr(self, name) for name in _names(RunSpec)} | {
-            "settings": dict(sorted(self.settings.items())),
+            "settings": dict(self.settings),
             "fidelity": self.fidelity.to_json(),
         }
 
@@ -91,9 +94,9 @@ class RunSpec:
     def from_json(cls, values: Mapping[str, Any]) -> RunSpec:
         """Return the spec that ``to_json`` described; unknown and missing keys are errors."""
         values = _checked(cls, values)
-        return cls(**values | {"fidelity": Fidelity().choose(values["fidelity"])})
+        return cls(**values | {"fidelity": Fidelity(**_checked(Fidelity, values["fidelity"]))})
 
-    @property
+    @functools.cached_property
     def digest(self) -> str:
         """A short hash of everything in the spec."""
         canonical = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
@@ -150,7 +153,7 @@ class RunResult:
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as plain JSON values."""
-        return asdict(self) | {"spec": self.spec.to_json()}
+        return {name: getattr(self, name) for name in _names(RunResult)} | {"spec": self.spec.to_json()}
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> RunResult:

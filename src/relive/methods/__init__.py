@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from relive.errors import unknown
-from relive.methods.base import Method, Problem, make, settings_of
+from relive.methods.base import Method, Problem, check_scenario, make, settings_of
 from relive.methods.ewc import EWC, OnlineEWC
 from relive.methods.generative_replay import DGR, DGRDistill, RtF
 from relive.methods.lwf import LwF
@@ -25,7 +25,7 @@ METHODS: dict[str, type[Method]] = {
 }
 
 
-def make_method(name: str, **settings: float) -> Method:
+def make_method(name: str, /, **settings: float) -> Method:
     """Return the method of that name, with its settings by name; those not given keep their defaults.
 
     >>> make_method("ewc", lam=100.0).title
@@ -41,4 +41,4 @@ def method_class(name: str) -> type[Method]:
     return METHODS[name]
 
 
-__all__ = ["METHODS", "Method", "Problem", "make_method", "method_class", "settings_of"]
+__all__ = ["METHODS", "Method", "Problem", "check_scenario", "make_method", "method_class", "settings_of"]

@@ -128,3 +128,12 @@ def make(method: type[Method], settings: dict[str, Any]) -> Method:
                 f"setting {name} = {value} of {method.title} is out of range: it must lie between {low:g} and {high:g}"
             )
     return method(**settings)
+
+
+def check_scenario(method: type[Method], scenario: str) -> None:
+    """Refuse a scenario that the method cannot work in, and say why."""
+    if scenario not in method.scenarios:
+        raise InputError(
+            f"{method.title} does not work in scenario {scenario!r}: {method.why_not}. "
+            f"It supports: {', '.join(method.scenarios)}"
+        )

@@ -1,0 +1,172 @@
+"""Split and permuted: nothing of the data set is lost, doubled or mislabelled on its way into tasks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from relive.data import Dataset
+from relive.data.protocols import Examples, Task, tasks_of
+from relive.errors import InputError
+from relive.fidelity import AS_RUN, AS_WRITTEN, FIDELITIES, Fidelity
+from relive.scenarios import SCENARIOS, scenario_of
+from tests.plain import tiny_dataset
+
+Row = tuple[int, bytes]  # a class and its picture
+fidelities = st.sampled_from(list(FIDELITIES.values()))
+seeds = st.integers(0, 30)
+
+
+@st.composite
+def datasets(draw: st.DrawFn) -> Dataset:
+    return tiny_dataset(
+        n_classes=draw(st.integers(1, 12)), per_class=draw(st.integers(1, 4)), side=draw(st.integers(1, 3))
+    )
+
+
+def rows(images: NDArray[np.uint8], labels: NDArray[np.uint8]) -> list[Row]:
+    return sorted((int(label), image.tobytes()) for image, label in zip(images, labels, strict=True))
+
+
+def rows_of(part: Examples, classes: tuple[int, ...]) -> list[Row]:
+    return [
+        (classes[label], np.asarray(pixels).tobytes())
+        for label, pixels in zip(part.labels.tolist(), part.pixels.numpy(), strict=True)
+    ]
+
+
+@given(data=datasets(), seed=seeds, fidelity=fidelities)
+def test_split_divides_classes_and_rows(data: Dataset, seed: int, fidelity: Fidelity) -> None:
+    for n_tasks in (n for n in range(1, data.n_classes + 1) if data.n_classes % n == 0):
+        tasks = tasks_of("split", data, n_tasks, seed, fidelity)
+        assert len(tasks) == n_tasks
+        assert {len(task.classes) for task in tasks} == {data.n_classes // n_tasks}
+        assert sorted(c for task in tasks for c in task.classes) == list(range(data.n_classes))
+        assert [task.names for task in tasks] == [tuple(map(str, task.classes)) for task in tasks]
+        assert {task.shape for task in tasks} == {data.train_images.shape[1:]}
+        # each row, with its label taken back to the class it stands for, is in one task and once
+        train = [row for task in tasks for row in rows_of(task.train, task.classes)]
+        test = [row for task in tasks for row in rows_of(task.test, task.classes)]
+        assert sorted(train) == rows(data.train_images, data.train_labels)
+        assert sorted(test) == rows(data.test_images, data.test_labels)
+
+
+def order(data: Dataset, seed: int, fidelity: Fidelity) -> list[int]:
+    return [c for task in tasks_of("split", data, 5, seed, fidelity) for c in task.classes]
+
+
+def test_class_order() -> None:
+    data = tiny_dataset(n_classes=10, per_class=1)
+    in_order = list(range(10))
+    assert order(data, 0, AS_RUN) == in_order
+    for seed in range(6):
+        assert order(data, seed, AS_WRITTEN) == in_order
+    shuffled = [order(data, seed, AS_RUN) for seed in range(1, 6)]
+    assert in_order not in shuffled
+    assert len({tuple(o) for o in shuffled}) == 5
+    assert order(data, 3, AS_RUN) == shuffled[2]  # the seed's own
+
+
+@pytest.mark.parametrize(
+    ("n_classes", "n_tasks", "fit"),
+    [(10, 3, "1, 2, 5, 10"), (6, 4, "1, 2, 3, 6"), (6, 7, "1, 2, 3, 6"), (10, 0, "1, 2, 5, 10"), (7, 2, "1, 7")],
+)
+def test_a_split_that_does_not_divide(n_classes: int, n_tasks: int, fit: str) -> None:
+    with pytest.raises(InputError) as caught:
+        tasks_of("split", tiny_dataset(n_classes, per_class=1), n_tasks, seed=0)
+    message = str(caught.value)
+    assert f"tasks = {n_tasks}" in message
+    assert f"{n_classes} classes" in message
+    assert message.endswith(f"choose one of {fit}")
+
+
+def padded(data: Dataset) -> torch.Tensor:
+    """Return the training pictures in [0, 1] with 2 zero pixels on every side."""
+    return torch.from_numpy(np.pad(data.train_images, ((0, 0), (2, 2), (2, 2)))).flatten(1).float() / data.top
+
+
+@given(data=datasets(), n_tasks=st.integers(1, 12), seed=seeds, fidelity=fidelities)
+def test_permuted_keeps_pictures_and_labels(data: Dataset, n_tasks: int, seed: int, fidelity: Fidelity) -> None:
+    side = data.train_images.shape[1] + 4
+    tasks = tasks_of("permuted", data, n_tasks, seed, fidelity)
+    assert len(tasks) == n_tasks
+    everything = slice(None)
+    for k, task in enumerate(tasks):
+        assert task.shape == (side, side)
+        assert task.n_inputs == side * side
+        assert task.train.labels.tolist() == data.train_labels.tolist()
+        assert task.test.labels.tolist() == data.test_labels.tolist()
+        assert task.classes == tuple(range(k * data.n_classes, (k + 1) * data.n_classes))
+        x = task.train.inputs(everything)
+        assert x.dtype == torch.float32
+        permutation = task.train.permutation
+        if permutation is not None:
+            assert sorted(permutation.tolist()) == list(range(side * side))
+            assert task.test.permutation is permutation  # tested with the task's own order
+            x = x[:, permutation.argsort()]
+        assert torch.equal(x, padded(data))
+    assert all(task.train.pixels is tasks[0].train.pixels for task in tasks)  # the memory of one task
+
+
+@given(seed=seeds, fidelity=fidelities)
+def test_which_tasks_are_permuted(seed: int, fidelity: Fidelity) -> None:
+    tasks = tasks_of("permuted", tiny_dataset(), 5, seed, fidelity)
+    first_unpermuted = seed == 0 or fidelity is AS_WRITTEN
+    assert [task.train.permutation is None for task in tasks] == [first_unpermuted] + [False] * 4
+    orders = {tuple(task.train.permutation.tolist()) for task in tasks if task.train.permutation is not None}
+    assert len(orders) == 5 - first_unpermuted
+
+
+def permutations(tasks: list[Task]) -> list[list[int]]:
+    return [[] if task.train.permutation is None else task.train.permutation.tolist() for task in tasks]
+
+
+def test_permutations_are_the_seed_s_own() -> None:
+    data = tiny_dataset()
+    assert permutations(tasks_of("permuted", data, 4, 7)) == permutations(tasks_of("permuted", data, 4, 7))
+    assert permutations(tasks_of("permuted", data, 4, 7)) != permutations(tasks_of("permuted", data, 4, 8))
+    # more tasks go on where fewer end
+    assert permutations(tasks_of("permuted", data, 6, 7))[:4] == permutations(tasks_of("permuted", data, 4, 7))
+
+
+def test_ten_permutations_of_ten_digits_are_a_hundred_classes(digits: Dataset) -> None:
+    tasks = tasks_of("permuted", digits, 10, seed=0)
+    units = {name: scenario_of(name, [task.classes for task in tasks]).n_units for name in SCENARIOS}
+    assert units == {"task": 100, "domain": 10, "class": 100}
+    names = [name for task in tasks for name in task.names]
+    assert len(set(names)) == 100
+
+
+@pytest.mark.parametrize("n_tasks", [0, -1])
+def test_permuted_needs_a_task(n_tasks: int) -> None:
+    with pytest.raises(InputError, match="at least 1"):
+        tasks_of("permuted", tiny_dataset(), n_tasks, seed=0)
+
+
+def test_inputs_are_in_0_to_1(digits: Dataset) -> None:
+    """Also when the highest grey value is not 255."""
+    for protocol in ("split", "permuted"):
+        for task in tasks_of(protocol, digits, 5, seed=1):
+            for part in (task.train, task.test):
+                x = part.inputs(slice(None))
+                assert (x.min().item(), x.max().item()) == (0, 1)
+                some = torch.tensor([3, 0, 3])
+                assert torch.equal(part.inputs(some), x[some])
+                assert len(part) == len(x)
+
+
+def test_drawing_inputs_leaves_the_pixels_alone() -> None:
+    task = tasks_of("split", tiny_dataset(), 2, seed=0)[0]
+    before = task.train.pixels.clone()
+    task.train.inputs(slice(None)).zero_()
+    task.train.inputs(torch.arange(3)).zero_()
+    assert torch.equal(task.train.pixels, before)
+
+
+def test_unknown_protocol() -> None:
+    with pytest.raises(InputError, match="did you mean 'permuted'"):
+        tasks_of("permutted", tiny_dataset(), 2, seed=0)

@@ -1,0 +1,250 @@
+"""A run is a function of its spec: the same bits whatever else happens, and whenever it is interrupted."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
+
+from relive.data import Dataset
+from relive.experiments.checkpoint import FileCheckpoint
+from relive.experiments.run import Observer, Outcome, make_spec, run, versions
+from relive.experiments.spec import RunSpec
+from relive.experiments.store import Store
+from relive.methods import METHODS
+
+NOT_BITS = {"train_seconds", "machine_load"}  # how long it took, and what else the machine did
+
+
+def spec_of(method: str, scenario: str = "task", **changes: Any) -> RunSpec:
+    small: dict[str, Any] = {"tasks": 3, "iters": 4, "hidden": 10, "latent": 4, "batch_size": 8, "seed": 2}
+    return make_spec("split", scenario, method, dataset="digits", **small | changes)
+
+
+def bits(outcome: Outcome) -> tuple[dict[str, Any], list[bytes]]:
+    values = {name: v for name, v in outcome.result.to_json().items() if name not in NOT_BITS}
+    return values, [picture.tobytes() for picture in outcome.samples]
+
+
+class Interrupt(Observer):
+    """Stops a run as Ctrl-C does, when a task begins or within it."""
+
+    def __init__(self, task: int, iteration: int = 0) -> None:
+        self.at = task, iteration
+        self.started: list[int] = []
+
+    def task_started(self, task: int) -> None:
+        self.started.append(task)
+        if (task, 0) == self.at:
+            raise KeyboardInterrupt
+
+    def stepped(self, task: int, iteration: int, loss: float) -> None:
+        if (task, iteration) == self.at:
+            raise KeyboardInterrupt
+
+
+class Started(Interrupt):
+    def __init__(self) -> None:
+        super().__init__(task=-1)
+
+
+def disturb(tiny: Dataset) -> None:
+    """Do what must not matter."""
+    torch.manual_seed(int(np.random.default_rng().integers(1000)))
+    torch.rand(3)
+    np.random.seed(7)  # noqa: NPY002
+    random.seed(7)
+    run(spec_of("dgr", "class", seed=9), data=tiny)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_same_spec_gives_the_same_bits(method: str, tiny: Dataset) -> None:
+    first = bits(run(spec_of(method), data=tiny))
+    disturb(tiny)
+    assert bits(run(spec_of(method), data=tiny)) == first
+    assert bits(run(spec_of(method, seed=3), data=tiny)) != first
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_run_does_not_touch_the_global_generators(method: str, tiny: Dataset) -> None:
+    def generators() -> tuple[bytes, str, str]:
+        return bytes(torch.get_rng_state().tolist()), repr(np.random.get_state()), repr(random.getstate())  # noqa: NPY002
+
+    before = generators()
+    run(spec_of(method), data=tiny)
+    assert generators() == before
+
+
+def test_a_run_gives_the_threads_back(tiny: Dataset) -> None:
+    seen = []
+
+    class Threads(Observer):
+        def task_started(self, task: int) -> None:
+            seen.append(torch.get_num_threads())
+
+    before = torch.get_num_threads()
+    run(spec_of("none", threads=2), data=tiny, observer=Threads())
+    assert seen == [2, 2, 2]
+    assert torch.get_num_threads() == before
+
+
+def test_looking_does_not_change_the_run(tiny: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    matrix = run(spec_of("rtf", "class"), data=tiny).result.accuracy_matrix
+    monkeypatch.setattr("relive.experiments.run.PROBES_PER_TASK", 1)
+    monkeypatch.setattr("relive.experiments.run.PROBE_ROWS", 2)
+    again = run(spec_of("rtf", "class"), data=tiny).result
+    assert again.accuracy_matrix == matrix
+    assert len(again.curve) == 6  # the first step, and the last
+
+
+def file_checkpoint(root: Path, spec: RunSpec) -> FileCheckpoint:
+    return FileCheckpoint(Store(root), spec, versions())
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_an_interrupted_run_goes_on_to_the_same_bits(method: str, tiny: Dataset, tmp_path: Path) -> None:
+    spec = spec_of(method)
+    whole = bits(run(spec, data=tiny))
+    for task, iteration, first in ((0, 2, 0), (1, 0, 1), (1, 3, 1), (2, 0, 2), (2, 4, 2)):
+        root = tmp_path / f"{task}-{iteration}"
+        with pytest.raises(KeyboardInterrupt):
+            run(spec, data=tiny, observer=Interrupt(task, iteration), checkpoint=file_checkpoint(root, spec))
+        started = Started()
+        again = run(spec, data=tiny, observer=started, checkpoint=file_checkpoint(root, spec))
+        assert bits(again) == whole
+        assert started.started == list(range(first, 3))  # finished tasks are not done again
+
+
+def test_a_run_interrupted_again_and_again(tiny: Dataset, tmp_path: Path) -> None:
+    spec = spec_of("ewc", "class")
+    for task in (1, 2):
+        with pytest.raises(KeyboardInterrupt):
+            run(spec, data=tiny, observer=Interrupt(task), checkpoint=file_checkpoint(tmp_path, spec))
+    again = run(spec, data=tiny, checkpoint=file_checkpoint(tmp_path, spec))
+    assert bits(again) == bits(run(spec, data=tiny))
+
+
+def rewrite(path: Path, change: Callable[[dict[str, Any]], Any]) -> None:
+    """Write the checkpoint again with another header."""
+    with safe_open(path, framework="pt") as file:
+        header = json.loads(file.metadata()["progress"])
+    save_file(load_file(path), path, metadata={"progress": json.dumps(change(header))})
+
+
+def flip_a_bit_of_a_weight(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    header_length = int.from_bytes(content[:8], "little")
+    start, end = json.loads(content[8 : 8 + header_length])["net.encoder.layer1.weight"]["data_offsets"]
+    for byte in range(8 + header_length + start + 2, 8 + header_length + end, 4):
+        content[byte] ^= 0x40  # the upper bits of every mantissa
+    path.write_bytes(content)
+
+
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "empty": lambda path: path.write_bytes(b""),
+    "cut short": lambda path: path.write_bytes(path.read_bytes()[:-10]),
+    "only the beginning": lambda path: path.write_bytes(path.read_bytes()[:20]),
+    "other bytes": lambda path: path.write_bytes(b"\x00\xff" * 500),
+    "text": lambda path: path.write_text("{}"),
+    "no header": lambda path: save_file(load_file(path), path),
+    "a header that is no object": lambda path: rewrite(path, lambda header: [1]),
+    "a header without identity": lambda path: rewrite(
+        path, lambda header: {name: v for name, v in header.items() if name != "identity"}
+    ),
+    "a header without the matrix": lambda path: rewrite(
+        path, lambda header: {name: v for name, v in header.items() if name != "matrix"}
+    ),
+    "a missing tensor": lambda path: save_file(
+        {name: t for name, t in load_file(path).items() if name != "rng.noise"},
+        path,
+        metadata=metadata(path),
+    ),
+    "flipped bits": flip_a_bit_of_a_weight,
+}
+
+
+def metadata(path: Path) -> dict[str, str]:
+    with safe_open(path, framework="pt") as file:
+        found: dict[str, str] = file.metadata()
+    return found
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_checkpoint_is_not_used(damage: str, tiny: Dataset, tmp_path: Path) -> None:
+    spec = spec_of("rtf", "class")
+    with pytest.raises(KeyboardInterrupt):
+        run(spec, data=tiny, observer=Interrupt(1), checkpoint=file_checkpoint(tmp_path, spec))
+    path = file_checkpoint(tmp_path, spec).path
+    assert path.exists()
+    DAMAGES[damage](path)
+    started = Started()
+    again = run(spec, data=tiny, observer=started, checkpoint=file_checkpoint(tmp_path, spec))
+    assert bits(again) == bits(run(spec, data=tiny))
+    assert started.started == [0, 1, 2]
+
+
+def test_a_checkpoint_of_another_spec_is_not_used(tiny: Dataset, tmp_path: Path) -> None:
+    spec, other = spec_of("rtf", "class"), spec_of("rtf", "class", iters=5)
+    with pytest.raises(KeyboardInterrupt):
+        run(other, data=tiny, observer=Interrupt(2), checkpoint=file_checkpoint(tmp_path, other))
+    mine = file_checkpoint(tmp_path, spec)
+    assert mine.load() is None
+    shutil.copy(file_checkpoint(tmp_path, other).path, mine.path)
+    assert mine.load() is None
+    assert file_checkpoint(tmp_path, other).load() is not None
+    assert bits(run(spec, data=tiny, checkpoint=mine)) == bits(run(spec, data=tiny))
+
+
+def test_a_checkpoint_of_other_versions_is_not_used(tiny: Dataset, tmp_path: Path) -> None:
+    spec = spec_of("none")
+    with pytest.raises(KeyboardInterrupt):
+        run(spec, data=tiny, observer=Interrupt(2), checkpoint=file_checkpoint(tmp_path, spec))
+    assert file_checkpoint(tmp_path, spec).load() is not None
+    later = FileCheckpoint(Store(tmp_path), spec, versions() | {"torch": "99"})
+    assert later.load() is None
+
+
+def test_the_observer_is_told_everything(tiny: Dataset) -> None:
+    told: list[tuple[Any, ...]] = []
+
+    class Listener(Observer):
+        def task_started(self, task: int) -> None:
+            told.append(("started", task))
+
+        def stepped(self, task: int, iteration: int, loss: float) -> None:
+            told.append(("stepped", task, iteration))
+
+        def probed(self, task: int, accuracies: list[float]) -> None:
+            told.append(("probed", task, len(accuracies)))
+
+        def task_finished(self, task: int, accuracies: list[float]) -> None:
+            told.append(("finished", task, len(accuracies)))
+
+    run(spec_of("none", tasks=2, iters=2), data=tiny, observer=Listener())
+    assert told == [
+        event
+        for k in range(2)
+        for event in [
+            ("started", k),
+            ("stepped", k, 1),
+            ("probed", k, k + 1),
+            ("stepped", k, 2),
+            ("probed", k, k + 1),
+            ("finished", k, 2),
+        ]
+    ]
+
+
+def test_the_default_data_set_is_the_spec_s(digits: Dataset) -> None:
+    spec = replace(spec_of("none"), tasks=2, iters=1)
+    assert bits(run(spec)) == bits(run(spec, data=digits))

@@ -1,0 +1,139 @@
+"""EWC and online EWC against the paper's equations with a Fisher information made one sample at a time."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from relive.fidelity import AS_RUN, AS_WRITTEN, Fidelity
+from relive.methods.ewc import EWC, OnlineEWC
+from tests import plain
+
+SCENARIOS = ["task", "domain", "class"]
+FIDELITIES = [AS_RUN, AS_WRITTEN]
+IDS = ["as_run", "as_written"]
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.parametrize("fidelity", FIDELITIES, ids=IDS)
+def test_ewc_has_one_term_per_past_task(scenario: str, fidelity: Fidelity) -> None:
+    lam, tasks = 500.0, plain.split_tasks()
+    layout = plain.Layout.of(scenario, tasks)
+    learner = plain.learner_of("ewc", scenario, tasks, fidelity, lam=lam)
+    terms: list[tuple[plain.Theta, plain.Theta]] = []
+    for k, task in enumerate(tasks):
+        for step in plain.record(learner, tasks[: k + 1], 6):
+            theta = plain.double(step.theta)
+            loss = layout.current_loss(
+                plain.logits(theta, step.batch.x), k, plain.labels_of(task, step.batch.x), seen=k + 1
+            )
+            penalty = sum((lam / 2 * plain.pull(theta, F, anchor) for F, anchor in terms), torch.tensor(0.0))
+            plain.check(step, theta, loss + penalty)
+        assert k == 0 or penalty > 0.01 * loss, "the penalty is too small for this test to see it"
+        anchor = plain.parameters(learner.net)
+        terms.append((plain.task_fisher(anchor, task, k, layout, fidelity), anchor))
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.parametrize("fidelity", FIDELITIES, ids=IDS)
+def test_online_ewc_has_one_decaying_term(scenario: str, fidelity: Fidelity) -> None:
+    lam, gamma, tasks = 500.0, 0.6, plain.split_tasks()
+    layout = plain.Layout.of(scenario, tasks)
+    learner = plain.learner_of("online-ewc", scenario, tasks, fidelity, lam=lam, gamma=gamma)
+    running: plain.Theta = {}
+    anchor: plain.Theta = {}
+    for k, task in enumerate(tasks):
+        for step in plain.record(learner, tasks[: k + 1], 6):
+            theta = plain.double(step.theta)
+            loss = layout.current_loss(
+                plain.logits(theta, step.batch.x), k, plain.labels_of(task, step.batch.x), seen=k + 1
+            )
+            factor = gamma / 2 if fidelity is AS_RUN else 1  # the code: ½, and γ once more
+            penalty = lam * factor * plain.pull(theta, running, anchor) if k else torch.tensor(0.0)
+            plain.check(step, theta, loss + penalty)
+        assert k == 0 or penalty > 0.01 * loss, "the penalty is too small for this test to see it"
+        anchor = plain.parameters(learner.net)
+        F = plain.task_fisher(anchor, task, k, layout, fidelity)
+        running = {name: gamma * running[name] + F[name] for name in F} if k else F
+
+
+@pytest.mark.parametrize("labels", ["true", "predicted", "expected"])
+@pytest.mark.parametrize("divisor", ["n", "n_minus_1"])
+def test_fisher_choices_one_by_one(labels: str, divisor: str) -> None:
+    fidelity = AS_RUN.choose({"fisher_labels": labels, "fisher_divisor": divisor})
+    tasks = plain.split_tasks()
+    learner = plain.learner_of("ewc", "class", tasks, fidelity)
+    learner.learn(tasks[:1], 2)
+    learner.learn(tasks[:2], 2)
+    assert isinstance(learner.method, EWC)
+    kept = learner.method.terms_[1][0]
+    layout = plain.Layout.of("class", tasks)
+    F = plain.task_fisher(plain.parameters(learner.net), tasks[1], 1, layout, fidelity)
+    for mine, theirs in zip(F.values(), kept, strict=True):
+        torch.testing.assert_close(theirs.double(), mine, rtol=1e-3, atol=1e-9)
+
+
+@pytest.mark.parametrize("method", ["ewc", "online-ewc"])
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_no_strength_is_fine_tuning_bit_for_bit(method: str, scenario: str) -> None:
+    tasks = plain.split_tasks()
+    learners = [plain.learner_of(method, scenario, tasks, lam=0), plain.learner_of("none", scenario, tasks)]
+    for k in (1, 2):
+        for learner in learners:
+            learner.learn(tasks[:k], 5)
+    ours, none = (plain.parameters(learner.net) for learner in learners)
+    assert all(torch.equal(ours[name], none[name]) for name in none)
+
+
+def test_a_strong_penalty_holds_the_parameters() -> None:
+    tasks = plain.split_tasks()
+    moved = []
+    for lam in (0.0, 1e4):
+        learner = plain.learner_of("ewc", "domain", tasks, lam=lam, learning_rate=0.001)
+        learner.learn(tasks[:1], 20)
+        anchor = plain.parameters(learner.net)
+        learner.learn(tasks[:2], 20)
+        assert isinstance(learner.method, EWC)
+        F = dict(zip(anchor, learner.method.terms_[0][0], strict=True))
+        moved.append(plain.pull(plain.parameters(learner.net), F, anchor).item())
+    assert moved[1] < moved[0] / 5
+
+
+def test_memory_grows_with_tasks_in_ewc_only() -> None:
+    tasks = plain.split_tasks()
+    for method, expected in (("ewc", [2, 4, 6]), ("online-ewc", [1, 1, 1])):
+        learner = plain.learner_of(method, "class", tasks)
+        for k in (1, 2, 3):
+            learner.learn(tasks[:k], 1)
+            assert learner.method.stored_numbers(tasks) == expected[k - 1] * learner.n_parameters
+
+
+def test_state_keeps_the_order_of_many_tensors() -> None:
+    """More than ten of a kind, so that "10" must not come before "2"."""
+    many = [torch.full((1,), float(i)) for i in range(12)]
+    ewc, online = EWC(), OnlineEWC()
+    ewc.terms_ = [([t + 100 * k for t in many], [t - 100 * k for t in many]) for k in range(11)]
+    online.fisher_ = many
+    again, online_again = EWC(), OnlineEWC()
+    again.load_state(dict(sorted(ewc.state().items())))
+    online_again.load_state(dict(sorted(online.state().items())))
+    assert again.terms_ == ewc.terms_
+    assert online_again.fisher_ == online.fisher_
+
+
+def test_online_ewc_choice_is_the_only_difference() -> None:
+    """From the same first task on, the paper's penalty is 2/γ times the code's."""
+    lam, gamma, tasks = 10.0, 0.4, plain.split_tasks()
+    penalties = []
+    for choice in ("half_gamma_twice", "no_half_gamma_once"):
+        fidelity = AS_RUN.choose({"online_ewc": choice})
+        learner = plain.learner_of("online-ewc", "domain", tasks, fidelity, lam=lam, gamma=gamma)
+        learner.learn(tasks[:1], 5)
+        learner.method.before_task(learner.net, 2)
+        with torch.no_grad():
+            for p in learner.net.parameters():
+                p.add_(0.1)
+        penalty = learner.method.penalty(learner.net)
+        assert penalty is not None
+        penalties.append(penalty.item())
+    assert penalties[1] / penalties[0] == pytest.approx(2 / gamma)

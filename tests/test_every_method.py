@@ -1,0 +1,179 @@
+"""Every method in every scenario that it supports, both fidelities, both protocols: what must hold for all of them."""
+
+from __future__ import annotations
+
+import copy
+import math
+
+import numpy as np
+import pytest
+from torch import Tensor
+
+from relive.data import Dataset
+from relive.data.protocols import tasks_of
+from relive.errors import InputError
+from relive.experiments.run import Checkpoint, Observer, Outcome, Progress, make_spec, run
+from relive.experiments.spec import RunSpec
+from relive.fidelity import FIDELITIES
+from relive.learner import Learner
+from relive.methods import METHODS, make_method, settings_of
+from relive.scenarios import SCENARIOS, scenario_of
+from tests.plain import CELLS
+
+TASKS, ITERS, HIDDEN, LATENT = 3, 3, 10, 4
+UNSUPPORTED = [(m, s) for m, kind in METHODS.items() for s in SCENARIOS if s not in kind.scenarios]
+ONE_UNSUPPORTED = [("xdg", "domain"), ("xdg", "class")]
+
+
+class Memory(Checkpoint):
+    """Keeps a copy of the state after each task, and starts from one if told to."""
+
+    def __init__(self, start: tuple[dict[str, Tensor], Progress] | None = None) -> None:
+        self.start = start
+        self.kept: list[tuple[dict[str, Tensor], Progress]] = []
+
+    def load(self) -> tuple[dict[str, Tensor], Progress] | None:
+        return copy.deepcopy(self.start)
+
+    def save(self, state: dict[str, Tensor], progress: Progress) -> None:
+        self.kept.append(copy.deepcopy((state, progress)))
+
+
+class Losses(Observer):
+    def __init__(self) -> None:
+        self.steps: list[tuple[int, int, float]] = []
+
+    def stepped(self, task: int, iteration: int, loss: float) -> None:
+        self.steps.append((task, iteration, loss))
+
+
+def spec_of(method: str, scenario: str, protocol: str, fidelity: str) -> RunSpec:
+    return make_spec(
+        protocol,
+        scenario,
+        method,
+        dataset="digits",
+        seed=1,
+        fidelity=FIDELITIES[fidelity],
+        tasks=TASKS,
+        iters=ITERS,
+        hidden=HIDDEN,
+        latent=LATENT,
+        batch_size=8,
+    )
+
+
+def bits(outcome: Outcome) -> object:
+    """Everything that must not differ between two runs of one spec."""
+    result = outcome.result
+    return result.accuracy_matrix, result.curve, [picture.tobytes() for picture in outcome.samples]
+
+
+@pytest.mark.parametrize("fidelity", FIDELITIES)
+@pytest.mark.parametrize("protocol", ["split", "permuted"])
+@pytest.mark.parametrize(("method", "scenario"), CELLS)
+def test_a_run(method: str, scenario: str, protocol: str, fidelity: str, tiny: Dataset) -> None:
+    spec = spec_of(method, scenario, protocol, fidelity)
+    losses, memory = Losses(), Memory()
+    outcome = run(spec, data=tiny, observer=losses, checkpoint=memory)
+    result = outcome.result
+
+    assert [(task, i) for task, i, _ in losses.steps] == [(k, i) for k in range(TASKS) for i in (1, 2, 3)]
+    assert all(math.isfinite(loss) and loss > 0 for _, _, loss in losses.steps)
+
+    matrix = np.array(result.accuracy_matrix)
+    assert matrix.shape == (TASKS, TASKS)
+    assert ((matrix >= 0) & (matrix <= 1)).all()
+    assert result.average_accuracy == pytest.approx(matrix[-1].mean())
+    if scenario == "class":
+        assert not matrix[np.triu_indices(TASKS, 1)].any()  # classes to come are never answered
+    looks = [(task, i, len(row)) for task, i, row in result.curve]
+    assert looks == [(k, i, k + 1) for k in range(TASKS) for i in (1, 2, 3)]
+
+    inputs = 16 if protocol == "split" else 64
+    units = {"split": {"task": 6, "domain": 2, "class": 6}, "permuted": {"task": 18, "domain": 6, "class": 18}}
+    encoder = inputs * HIDDEN + HIDDEN + HIDDEN**2 + HIDDEN
+    classifier = encoder + (HIDDEN + 1) * units[protocol][scenario]
+    feedback = (HIDDEN + 1) * 2 * LATENT + (LATENT + 1) * HIDDEN + (HIDDEN + 1) * HIDDEN + (HIDDEN + 1) * inputs
+    generator = {"rtf": feedback, "dgr": encoder + feedback, "dgr-distill": encoder + feedback}.get(method, 0)
+    assert result.parameters == classifier + generator
+    rows = 54 if protocol == "split" else 3 * 54
+    stored = {
+        "xdg": TASKS * 2 * HIDDEN,
+        "ewc": TASKS * 2 * classifier,
+        "online-ewc": classifier,
+        "si": classifier,
+        "offline": rows * inputs,
+    }
+    assert result.stored_numbers == stored.get(method, 0)
+    side = math.isqrt(inputs)
+    assert [picture.shape for picture in outcome.samples] == ([(100, side, side)] * TASKS if generator else [])
+
+    # going on from the state after any task gives the same bits
+    assert len(memory.kept) == TASKS - 1
+    for kept in memory.kept:
+        assert bits(run(spec, data=tiny, checkpoint=Memory(kept))) == bits(outcome)
+
+
+def test_only_xdg_needs_the_task() -> None:
+    assert UNSUPPORTED == ONE_UNSUPPORTED
+
+
+@pytest.mark.parametrize(("method", "scenario"), UNSUPPORTED)
+def test_an_unsupported_scenario_says_why(method: str, scenario: str) -> None:
+    with pytest.raises(InputError) as caught:
+        make_spec("split", scenario, method)
+    message = str(caught.value)
+    assert METHODS[method].title in message
+    assert f"{scenario!r}" in message
+    assert METHODS[method].why_not in message
+    assert METHODS[method].why_not != ""
+    assert message.endswith("It supports: task")
+
+
+@pytest.mark.parametrize(("method", "scenario"), UNSUPPORTED)
+def test_a_learner_refuses_an_unsupported_scenario(method: str, scenario: str, tiny: Dataset) -> None:
+    tasks = tasks_of("split", tiny, TASKS, seed=0)
+    with pytest.raises(InputError, match="task must be known"):
+        Learner(make_method(method), scenario_of(scenario, [task.classes for task in tasks]), tasks[0].n_inputs)
+
+
+@pytest.mark.parametrize(("method", "scenario"), UNSUPPORTED)
+def test_a_run_refuses_an_unsupported_scenario(method: str, scenario: str, tiny: Dataset) -> None:
+    """A spec that was read from a file did not come from make_spec."""
+    values = spec_of(method, "task", "split", "as_run").to_json() | {"scenario": scenario}
+    with pytest.raises(InputError, match="task must be known"):
+        run(RunSpec.from_json(values), data=tiny)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_says_what_it_is(name: str) -> None:
+    method = METHODS[name]
+    assert method.__doc__
+    assert method.title
+    assert method.reference
+    assert len({kind.title for kind in METHODS.values()}) == len(METHODS)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_settings(name: str) -> None:
+    """Every setting is checked by name and range; a wrong name is answered with the nearest one."""
+    for setting, (low, high) in METHODS[name].limits.items():
+        wrong = [low - 1, math.nan, math.inf] + ([high + 1] if math.isfinite(high) else [])
+        for value in wrong:
+            with pytest.raises(InputError, match=f"setting {setting} = .* out of range"):
+                make_spec("split", "task", name, settings={setting: value})
+        with pytest.raises(InputError, match=f"did you mean '{setting}'"):
+            make_spec("split", "task", name, settings={f"{setting}_": 0.5})
+    with pytest.raises(InputError, match="unknown setting"):
+        make_spec("split", "task", name, settings={"no such thing": 1})
+
+
+def test_a_setting_called_like_an_argument_of_ours() -> None:
+    with pytest.raises(InputError, match="unknown setting"):
+        make_spec("split", "task", "si", settings={"name": 1})
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_spec_records_all_settings(name: str) -> None:
+    assert set(make_spec("split", "task", name).settings) == set(settings_of(METHODS[name]))

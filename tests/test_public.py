@@ -1,0 +1,66 @@
+"""What the package promises its users: names, quick imports, and a README that works."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import relive
+
+README = Path(__file__).parents[1] / "README.md"
+BLOCKS = re.findall(r"^```python\n(.*?)^```", README.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", relive.__all__)
+def test_every_public_name_is_there_and_documented(name: str) -> None:
+    thing = getattr(relive, name)
+    if name.isupper():  # data: its type's docstring would say nothing
+        assert thing
+        return
+    assert thing.__name__ == name
+    assert thing.__doc__
+    assert not thing.__doc__.startswith(f"{name}(")  # a docstring of its own, not the one that a dataclass makes up
+
+
+def test_dir_lists_the_public_names() -> None:
+    assert dir(relive) == sorted(relive.__all__)
+    assert len(set(relive.__all__)) == len(relive.__all__)
+
+
+def test_an_unknown_name() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = relive.nonsense
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import relive",
+        "import relive; relive.RunSpec; relive.Fidelity; relive.ReliveError",
+        "from relive.cli import main; sys.argv = ['relive', '--help']; main()",
+        "from relive.cli import main; sys.argv = ['relive', 'run', '--help']; main()",
+        "from relive.cli import main; sys.argv = ['relive', '--version']; main()",
+    ],
+)
+def test_torch_is_imported_only_by_what_trains(code: str) -> None:
+    program = f"""
+import sys, atexit
+atexit.register(lambda: sys.stderr.write("torch" if "torch" in sys.modules else "no torch"))
+{code}
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stderr == "no torch"
+
+
+def test_the_readme_has_an_example() -> None:
+    assert BLOCKS
+
+
+@pytest.mark.parametrize("block", range(len(BLOCKS)))
+def test_the_readme_s_python_works(block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    exec(compile(BLOCKS[block], f"README.md, python block {block + 1}", "exec"), {"__name__": "__main__"})
