@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from relive.cli import data, grid, methods, paper, run
+from relive.cli import data, grid, methods, paper, report, run, table
 from relive.cli.console import err
 from relive.errors import ReliveError
 
@@ -24,6 +24,8 @@ app = typer.Typer(
 app.command(name="run", epilog=run.EXAMPLES)(run.command)
 app.command(name="paper", epilog=paper.EXAMPLES)(paper.command)
 app.command(name="grid", epilog=grid.EXAMPLES)(grid.command)
+app.command(name="table", epilog=table.EXAMPLES)(table.command)
+app.command(name="report", epilog=report.EXAMPLES)(report.command)
 app.command(name="methods")(methods.command)
 app.add_typer(data.app, name="data")
 

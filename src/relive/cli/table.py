@@ -47,18 +47,19 @@ def show(protocol: str, runs_dir: Path, tuned: bool = False, output_format: str 
 
     if output_format != "text" and output_format not in FORMATS:
         raise unknown("format", output_format, ["text", *FORMATS])
-    table = compare(whole_results(runs_dir), protocol, read_tuned(runs_dir) if tuned else None)
+    results, _ = whole_results(runs_dir)
+    table = compare(results, protocol, read_tuned(runs_dir) if tuned else None)
     if output_format == "text":
         out.print(as_text(table), soft_wrap=False)
     else:
         sys.stdout.write(FORMATS[output_format](table))
 
 
-def whole_results(runs_dir: Path) -> list[RunResult]:
-    """Return the results in a runs directory; damaged ones are named on stderr and left out."""
+def whole_results(runs_dir: Path) -> tuple[list[RunResult], list[str]]:
+    """Return the results in a runs directory, and what is wrong with the others, which is also said on stderr."""
     from relive.experiments.store import Store
 
     results, damaged = Store(runs_dir).scan()
     for error in damaged:
         err.print(f"[yellow]left out:[/] {err.escape(str(error))}")
-    return results
+    return results, [str(error) for error in damaged]

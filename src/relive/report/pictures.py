@@ -1,71 +1,120 @@
-"""The two pictures of a run: what it replays after each task, and how well it knew each task as learning went on."""
+"""The figures made of pictures: examples of the protocols, and what a generator replays; and those of a single run."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from relive.experiments.spec import RunResult
-from relive.files import write_atomic
-from relive.report.style import TASK_COLOURS
+from relive.report.figures import accuracy_figure, save
 
-Samples = list[npt.NDArray[np.uint8]]
+Pictures = npt.NDArray[np.uint8]  # (n, height, width)
+Samples = list[Pictures]
 
 
 def draw_run(result: RunResult, samples: Samples, directory: Path) -> None:
     """Draw the pictures of a run into its directory, as PNG."""
-    _save(accuracy_figure(result), directory / "accuracy.png")
+    save(accuracy_figure(result), directory, "accuracy", ["png"])
     if samples:
-        _save(replay_figure(samples), directory / "replay.png")
+        save(replay_figure(samples), directory, "replay", ["png"])
+
+
+def split_examples(pictures: Pictures, top: int = 255) -> Figure:
+    """Return the split protocol (figure 1): two classes per task.
+
+    Parameters
+    ----------
+    pictures
+        One picture of each class, in order.
+    top
+        The highest grey value.
+    """
+    n_tasks = len(pictures) // 2
+    figure = Figure(figsize=(2.1 * n_tasks, 1.85), layout="constrained")
+    for task, axis in enumerate(figure.subplots(1, n_tasks)):
+        width = _show(axis, pictures[2 * task : 2 * task + 2], columns=2, top=top)
+        axis.set_title(f"Task {task + 1}", fontweight="bold")
+        labels = [f"“{2 * task}”\nfirst class", f"“{2 * task + 1}”\nsecond class"]
+        axis.set_xticks([width / 4, 3 * width / 4], labels)
+        axis.tick_params(length=0)
+    return figure
+
+
+def permuted_examples(
+    pictures: Pictures, permutations: Sequence[npt.NDArray[np.intp] | None], top: int = 255
+) -> Figure:
+    """Return the permuted protocol (figure 2): the same classes in every task, their pixels in another order.
+
+    Parameters
+    ----------
+    pictures
+        One picture of each class, already padded.
+    permutations
+        Of each task, or None where there is none; the first two tasks and the last are shown.
+    top
+        The highest grey value.
+    """
+    shown = [0, 1, None, len(permutations) - 1]
+    figure = Figure(figsize=(12, 2.3), layout="constrained")
+    panels = figure.subplots(1, len(shown), width_ratios=[1, 1, 0.08, 1])
+    for axis, task in zip(panels, shown, strict=True):
+        if task is None:
+            axis.set_axis_off()
+            axis.text(0.5, 0.5, "…", transform=axis.transAxes, ha="center", va="center", fontsize=20)
+            continue
+        order = permutations[task]
+        flat = pictures.reshape(len(pictures), -1)
+        _show(axis, pictures if order is None else flat[:, order].reshape(pictures.shape), columns=5, top=top)
+        axis.set_title(f"Task {task + 1}", fontweight="bold")
+        axis.set_xlabel("no permutation" if order is None else f"permutation {task}")
+    return figure
+
+
+def samples_figure(rows: Sequence[tuple[str, Samples]], tasks: Sequence[int]) -> Figure:
+    """Return what generators replay after some tasks (figure 6), a row per run.
+
+    Parameters
+    ----------
+    rows
+        A label and the pictures after each task, of every run to show.
+    tasks
+        After which tasks, counted from 0.
+    """
+    figure = Figure(figsize=(12, 11.5 / len(tasks) * len(rows) + 0.4), layout="constrained")
+    panels = figure.subplots(len(rows), len(tasks), squeeze=False)
+    for row, (label, samples) in zip(panels, rows, strict=True):
+        for axis, task in zip(row, tasks, strict=True):
+            _show(axis, samples[task][:49], columns=7)
+        row[0].set_ylabel(label)
+    for axis, task in zip(panels[0], tasks, strict=True):
+        axis.set_title(f"after task {task + 1}")
+    return figure
 
 
 def replay_figure(samples: Samples, per_task: int = 20) -> Figure:
-    """Return a row of generated inputs for every task: what is replayed after it."""
-    gap = max(1, samples[0].shape[1] // 14)
-    rows = []
-    for pictures in samples:
-        chosen = pictures[:per_task]
-        padded = np.pad(chosen, ((0, 0), (gap, gap), (gap, gap)), constant_values=255)
-        rows.append(np.hstack(list(padded)))
-    height = 0.5 * len(rows) + 0.5
-    figure = Figure(figsize=(10, height), layout="constrained")
-    axes = figure.subplots(len(rows), 1, squeeze=False)[:, 0]
-    for k, (axis, row) in enumerate(zip(axes, rows, strict=True)):
-        axis.imshow(row, cmap="gray", vmin=0, vmax=255, interpolation="nearest", aspect="equal")
+    """Return a row of generated inputs for every task of one run: what is replayed after it."""
+    figure = Figure(figsize=(10, 0.5 * len(samples) + 0.5), layout="constrained")
+    axes = figure.subplots(len(samples), 1, squeeze=False)[:, 0]
+    for k, (axis, pictures) in enumerate(zip(axes, samples, strict=True)):
+        _show(axis, pictures[:per_task], columns=per_task)
         axis.set_ylabel(f"after task {k + 1}", rotation=0, ha="right", va="center")
-        axis.set_xticks([])
-        axis.set_yticks([])
-        axis.set_frame_on(False)
     figure.suptitle("What the network replays")
     return figure
 
 
-def accuracy_figure(result: RunResult) -> Figure:
-    """Return the accuracy on each task, from its start to the end of the run."""
-    spec = result.spec
-    figure = Figure(figsize=(8, 4.2), layout="constrained")
-    axis = figure.subplots()
-    for k in range(spec.tasks):
-        points = [(task * spec.iters + step, 100 * row[k]) for task, step, row in result.curve if len(row) > k]
-        ends = [((i + 1) * spec.iters, 100 * result.accuracy_matrix[i][k]) for i in range(k, spec.tasks)]
-        steps, values = zip(*sorted({**dict(points), **dict(ends)}.items()), strict=True)
-        colour = TASK_COLOURS[k % len(TASK_COLOURS)]
-        axis.plot(steps, values, color=colour, linewidth=1.6)
-        axis.plot(*zip(*ends, strict=True), "o", color=colour, markersize=4, label=f"task {k + 1}")
-    for k in range(1, spec.tasks):
-        axis.axvline(k * spec.iters, color="0.85", linewidth=0.8, zorder=0)
-    axis.set_xlabel("training steps (a line where a new task begins)")
-    axis.set_ylabel("test accuracy (%)")
-    axis.set_ylim(-2, 102)
-    axis.set_xlim(0, spec.tasks * spec.iters)
-    axis.spines[["top", "right"]].set_visible(False)
-    axis.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
-    axis.set_title(f"{spec.method}, {spec.protocol} {spec.dataset}, scenario {spec.scenario}, seed {spec.seed}")
-    return figure
-
-
-def _save(figure: Figure, path: Path) -> None:
-    write_atomic(path, lambda file: figure.savefig(file, format="png", dpi=120))
+def _show(axis: Axes, pictures: Pictures, columns: int, top: int = 255) -> int:
+    """Draw pictures side by side with white gaps, and return the width of it all."""
+    gap = max(1, pictures.shape[1] // 14)
+    padded = np.pad(pictures, ((0, 0), (gap, gap), (gap, gap)), constant_values=top)
+    rows = [np.hstack(list(padded[i : i + columns])) for i in range(0, len(padded), columns)]
+    whole = np.vstack([row for row in rows if row.shape == rows[0].shape])
+    axis.imshow(whole, cmap="gray", vmin=0, vmax=top, interpolation="nearest", aspect="equal")
+    axis.set_xticks([])
+    axis.set_yticks([])
+    axis.set_frame_on(False)
+    return int(whole.shape[1])

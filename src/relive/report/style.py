@@ -1,6 +1,28 @@
-"""Colours: safe for the colour-blind (Okabe & Ito), the same for a method everywhere."""
+"""How everything is called and drawn: names, colours and markers, the same for a method everywhere.
+
+The colours are safe for the colour-blind (Okabe & Ito, with a violet and a wine red added); where methods share a
+panel, each also has a marker of its own.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+
+METHOD_TITLES = {
+    "none": "None",
+    "xdg": "XdG",
+    "ewc": "EWC",
+    "online-ewc": "Online EWC",
+    "si": "SI",
+    "lwf": "LwF",
+    "dgr": "DGR",
+    "dgr-distill": "DGR+distill",
+    "rtf": "RtF",
+    "offline": "Offline",
+}
+BOUNDS = {"none": "lower bound", "offline": "upper bound"}
+SCENARIO_TITLES = {"task": "Task-IL", "domain": "Domain-IL", "class": "Class-IL"}
+PROTOCOL_TITLES = {"split": "Split MNIST", "permuted": "Permuted MNIST"}
 
 METHOD_COLOURS = {
     "none": "#999999",
@@ -9,9 +31,47 @@ METHOD_COLOURS = {
     "online-ewc": "#56b4e9",
     "si": "#009e73",
     "lwf": "#e69f00",
-    "dgr": "#f0b6d0",
+    "dgr": "#882255",
     "dgr-distill": "#cc79a7",
     "rtf": "#d55e00",
     "offline": "#000000",
 }
-TASK_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
+METHOD_MARKERS = {
+    "none": "X",
+    "xdg": "P",
+    "ewc": "s",
+    "online-ewc": "D",
+    "si": "^",
+    "lwf": "v",
+    "dgr": "<",
+    "dgr-distill": ">",
+    "rtf": "o",
+    "offline": "h",
+}
+TASK_COLOUR_MAP, TASK_COLOUR_RANGE = "viridis", (0.0, 0.88)  # tasks have an order, and so have these colours
+ACCURACY_COLOUR_MAP = "cividis"
+LINE_STYLES = ("-", "--", "-.", ":")
+
+SYMBOLS = {"lam": "λ", "gamma": "γ", "c": "c", "xi": "ξ", "proportion": "X"}  # in the order they are said
+SETTING_NAMES = {"lam": "λ", "c": "c", "proportion": "X (share of gated units)"}
+
+
+def settings_text(settings: Mapping[str, float]) -> str:
+    """Say a method's settings in the paper's symbols.
+
+    >>> settings_text({"gamma": 1.0, "lam": 5000.0}), settings_text({"proportion": 0.95})
+    ('λ = 5000, γ = 1', 'X = 95 %')
+    """
+    names = [*(name for name in SYMBOLS if name in settings), *(name for name in settings if name not in SYMBOLS)]
+    return ", ".join(f"{SYMBOLS.get(name, name)} = {_value(name, settings[name])}" for name in names)
+
+
+def _value(name: str, value: float) -> str:
+    if name == "proportion":
+        return f"{100 * value:g} %"
+    return f"{value:.0e}".replace("e+0", "e").replace("e+", "e") if value >= 1e5 else f"{value:g}"
+
+
+def method_title(method: str) -> str:
+    """Return a method's name for people; one that the paper does not have keeps its own."""
+    return METHOD_TITLES.get(method, method)

@@ -1,0 +1,36 @@
+"""``relive report``: one HTML file with the tables, the claims, every figure and a row per run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from relive.cli.console import err, out
+from relive.cli.table import RUNS_DIR, whole_results
+
+OUTPUT = Annotated[Path, typer.Option(help="The page to write; its figures go into the folder figures/ beside it.")]
+DATA_DIR = Annotated[Path | None, typer.Option(help="Where MNIST lies, for the examples.")]
+
+EXAMPLES = """Examples:
+
+relive report
+
+relive report --runs-dir results --output site/report.html
+"""
+
+
+def command(runs_dir: RUNS_DIR = Path("runs"), output: OUTPUT = Path("report.html"), data_dir: DATA_DIR = None) -> None:
+    """Write a report of all finished runs that opens from disk, with no network; figures also as SVG and PNG."""
+    from relive.experiments.tuned import read_tuned
+    from relive.report.page import Report, read_explanations, write
+
+    results, damaged = whole_results(runs_dir)
+    report = Report(runs_dir, results, read_tuned(runs_dir), read_explanations(runs_dir), damaged)
+    written = write(report, output, data_dir)
+    out.print(f"report    {written[0]}  ({len(results)} runs, {written[0].stat().st_size / 1e6:.1f} MB)")
+    if len(written) > 1:
+        out.print(f"figures   {written[1].parent}  ({len(written) - 1} files)")
+    else:
+        err.print(f"there are no finished runs in {runs_dir} yet; start with: relive paper --protocol split --seeds 5")

@@ -1,0 +1,292 @@
+"""The figures made of numbers: accuracy against time, grid searches, learning as it goes on, and forgetting."""
+
+from __future__ import annotations
+
+import io
+import math
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+
+from relive.experiments.paper import GRID_SEED, GRIDS, preset_settings
+from relive.experiments.spec import SCENARIO_NAMES, RunResult
+from relive.experiments.tuned import Tuned
+from relive.files import write_atomic
+from relive.report import style
+from relive.report.comparison import METHODS, Compared, Comparison, as_in_paper, is_quiet
+
+SEARCHED = ("xdg", "ewc", "online-ewc", "si")  # in the paper's order
+GREY = "0.45"
+STEPS = "training steps in thousands (a line where a new task begins)"
+
+
+def save(figure: Figure, directory: Path, name: str, formats: Sequence[str] = ("svg", "png")) -> None:
+    """Write a figure into a directory, the same bytes every time."""
+    directory.mkdir(parents=True, exist_ok=True)
+    settle(figure)
+    for extension in formats:
+        write_atomic(directory / f"{name}.{extension}", to_bytes(figure, extension))
+
+
+def settle(figure: Figure) -> None:
+    """Lay a figure out once and for all, rather than each time that it is written."""
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+
+
+def to_bytes(figure: Figure, extension: str) -> bytes:
+    """Return a figure as the bytes of an SVG or a PNG file."""
+    metadata = {"Date": None} if extension == "svg" else {"Software": None}
+    file = io.BytesIO()
+    with matplotlib.rc_context({"svg.hashsalt": "relive"}):
+        figure.savefig(file, format=extension, dpi=150, metadata=metadata)
+    return file.getvalue()
+
+
+def time_figure(table: Comparison) -> Figure:
+    """Return accuracy against training time (figures 4 and 5): a mark per run, a star per mean, a panel per scenario.
+
+    Runs next to which the machine did other work are hollow.
+    """
+    figure = Figure(figsize=(12, 4.9), layout="constrained")
+    panels = figure.subplots(1, len(SCENARIO_NAMES))
+    for axis, scenario in zip(panels, SCENARIO_NAMES, strict=True):
+        cells = [cell for cell in table.cells.values() if cell.scenario == scenario and cell.n]
+        for cell in cells:
+            _scatter(axis, cell)
+        axis.set_title(style.SCENARIO_TITLES[scenario])
+        axis.set_xlabel("training time (s)")
+        if cells:
+            axis.set_xlim(left=0)
+        else:
+            _say(axis, "no runs yet")
+            axis.set_yticks([])
+        _plain(axis)
+    panels[0].set_ylabel("average test accuracy (%)")
+    shown = [method for method in METHODS if any(c.n for c in table.cells.values() if c.method == method)]
+    figure.legend(handles=_time_legend(shown), loc="outside lower center", ncols=4, frameon=False)
+    return figure
+
+
+def _scatter(axis: Axes, cell: Compared) -> None:
+    """Draw a cell's runs and their mean; the mean time is that of quiet runs if there are any."""
+    colour, marker = style.METHOD_COLOURS[cell.method], style.METHOD_MARKERS[cell.method]
+    for run in cell.runs:
+        face = colour if is_quiet(run) else "none"
+        x, y = run.train_seconds, 100 * run.average_accuracy
+        axis.scatter(x, y, s=22, marker=marker, facecolor=face, edgecolor=colour, alpha=0.65, linewidth=1)
+    if cell.n < 2:
+        return
+    quiet = [run for run in cell.runs if is_quiet(run)]
+    x = statistics.fmean(run.train_seconds for run in quiet or cell.runs)
+    y = 100 * statistics.fmean(run.average_accuracy for run in cell.runs)
+    face, edge = (colour, "white") if quiet else ("none", colour)
+    axis.scatter(x, y, s=190, marker="*", facecolor=face, edgecolor=edge, linewidth=1, zorder=3)
+
+
+def _time_legend(methods: Iterable[str]) -> list[Line2D]:
+    def mark(marker: str, colour: str, label: str, size: float = 6, hollow: bool = False) -> Line2D:
+        face = "none" if hollow else colour
+        return Line2D(
+            [], [], linestyle="", marker=marker, color=colour, markerfacecolor=face, markersize=size, label=label
+        )
+
+    handles = [
+        mark(style.METHOD_MARKERS[method], style.METHOD_COLOURS[method], style.method_title(method))
+        for method in methods
+    ]
+    return [
+        *handles,
+        mark("*", GREY, "star: mean of the runs", 12),
+        mark("o", GREY, "hollow: timed next to other work", hollow=True),
+    ]
+
+
+def grid_figure(results: Iterable[RunResult], tuned: Tuned, protocol: str) -> Figure | None:
+    """Return the grid searches of a protocol, a row per scenario and a column per method; None if there are none.
+
+    A star marks the chosen value, a dotted line the default one.
+    """
+    found = defaultdict(list)
+    for result in results:
+        spec = result.spec
+        searched = spec.protocol == protocol and spec.seed == GRID_SEED and (protocol, spec.method) in GRIDS
+        if searched and as_in_paper(spec, spec.settings):
+            found[spec.scenario, spec.method].append(result)
+    scenarios = [name for name in SCENARIO_NAMES if any(scenario == name for scenario, _ in found)]
+    if not scenarios:
+        return None
+    figure = Figure(figsize=(12, 0.8 + 2.6 * len(scenarios)), layout="constrained")
+    panels = figure.subplots(len(scenarios), len(SEARCHED), squeeze=False, sharey="row")
+    for row, scenario in zip(panels, scenarios, strict=True):
+        for axis, method in zip(row, SEARCHED, strict=True):
+            runs = found[scenario, method]
+            if runs:
+                _grid_panel(axis, runs, tuned.get((protocol, scenario, method)))
+            else:
+                _say(axis, "only in Task-IL" if method == "xdg" and scenario != "task" else "not searched yet")
+            _plain(axis)
+        row[0].set_ylabel(f"{style.SCENARIO_TITLES[scenario]}\naverage test accuracy (%)")
+    for axis, method in zip(panels[0], SEARCHED, strict=True):
+        axis.set_title(style.METHOD_TITLES[method])
+    return figure
+
+
+def _grid_panel(axis: Axes, runs: Sequence[RunResult], chosen: dict[str, float] | None) -> None:
+    spec = runs[0].spec
+    name = next(iter(GRIDS[spec.protocol, spec.method]))
+    lines = defaultdict(list)
+    for run in runs:
+        lines[run.spec.settings.get("gamma")].append((run.spec.settings[name], 100 * run.average_accuracy))
+    colour = style.METHOD_COLOURS[spec.method]
+    for (gamma, points), pattern in zip(sorted(lines.items(), key=str), style.LINE_STYLES * len(lines), strict=False):
+        label = None if gamma is None else f"γ = {gamma:g}"
+        axis.plot(*zip(*sorted(points), strict=True), pattern, marker="o", markersize=3.5, color=colour, label=label)
+    axis.axvline(preset_settings(spec.protocol, spec.method)[name], color=GREY, linestyle=":", linewidth=1)
+    if chosen is not None:
+        accuracy = next((100 * r.average_accuracy for r in runs if dict(r.spec.settings) == chosen), None)
+        if accuracy is not None:
+            axis.plot(chosen[name], accuracy, "*", markersize=15, color=colour, markeredgecolor="black", zorder=3)
+    if name != "proportion":
+        axis.set_xscale("log")
+    axis.set_xlabel(style.SETTING_NAMES.get(name, name))
+    if len(lines) > 1:
+        axis.legend(frameon=False, fontsize="small")
+
+
+def accuracy_figure(result: RunResult) -> Figure:
+    """Return the accuracy on each task, from its start to the end of one run."""
+    spec = result.spec
+    figure = Figure(figsize=(8, 4.2), layout="constrained")
+    axis = figure.subplots()
+    _learning_panel(axis, [result])
+    axis.set_xlabel(STEPS)
+    axis.set_ylabel("test accuracy (%)")
+    axis.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
+    axis.set_title(f"{spec.method}, {spec.protocol} {spec.dataset}, scenario {spec.scenario}, seed {spec.seed}")
+    return figure
+
+
+def learning_figure(table: Comparison, scenario: str) -> Figure | None:
+    """Return the accuracy on each task as learning goes on, the mean of a cell's runs, a panel per method."""
+    cells = _with_runs(table, scenario)
+    if not cells:
+        return None
+    figure, panels = _small_multiples(len(cells), height=2.3)
+    for axis, cell in zip(panels, cells, strict=True):
+        _learning_panel(axis, cell.runs)
+        axis.set_title(_panel_title(cell), fontsize="medium")
+    figure.supxlabel(STEPS, fontsize="medium")
+    figure.supylabel("test accuracy (%)", fontsize="medium")
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside right center", frameon=False)
+    return figure
+
+
+def _learning_panel(axis: Axes, runs: Sequence[RunResult]) -> None:
+    """Draw one line per task, dots where a task was finished."""
+    spec = runs[0].spec
+    for k in range(spec.tasks):
+        values = defaultdict(list)
+        for run in runs:
+            for task, step, row in run.curve:
+                if len(row) > k and step < spec.iters:
+                    values[task * spec.iters + step].append(100 * row[k])
+            for i in range(k, spec.tasks):
+                values[(i + 1) * spec.iters].append(100 * run.accuracy_matrix[i][k])
+        means = {step / 1000: statistics.fmean(values[step]) for step in sorted(values)}
+        ends = {step / 1000: means[step / 1000] for step in values if step % spec.iters == 0}
+        colour = task_colour(k, spec.tasks)
+        axis.plot(list(means), list(means.values()), color=colour, linewidth=1.5)
+        axis.plot(list(ends), list(ends.values()), "o", color=colour, markersize=3.5, label=f"task {k + 1}")
+    for k in range(1, spec.tasks):
+        axis.axvline(k * spec.iters / 1000, color="0.87", linewidth=0.8, zorder=0)
+    axis.set_ylim(-2, 102)
+    axis.set_xlim(0, spec.tasks * spec.iters / 1000)
+    axis.xaxis.set_major_locator(MaxNLocator(3, integer=spec.iters >= 1000, prune="upper"))
+    _plain(axis)
+
+
+def task_colour(task: int, tasks: int) -> tuple[float, float, float, float]:
+    """Return a task's colour: the later, the lighter."""
+    low, high = style.TASK_COLOUR_RANGE
+    colour: tuple[float, float, float, float] = matplotlib.colormaps[style.TASK_COLOUR_MAP](
+        low + (high - low) * task / max(1, tasks - 1)
+    )
+    return colour
+
+
+def forgetting_figure(table: Comparison, scenario: str) -> Figure | None:
+    """Return, for each method, the accuracy on every task after every task, as a heat map of a cell's mean."""
+    cells = _with_runs(table, scenario)
+    if not cells:
+        return None
+    figure, panels = _small_multiples(len(cells), height=2.35)
+    whole = Normalize(0, 100)
+    for axis, cell in zip(panels, cells, strict=True):
+        matrix = 100 * np.mean([run.accuracy_matrix for run in cell.runs], axis=0)
+        _heat_map(axis, matrix, whole)
+        axis.set_title(_panel_title(cell), fontsize="medium")
+    figure.supxlabel("accuracy on task", fontsize="medium")
+    figure.supylabel("after learning task", fontsize="medium")
+    scale = ScalarMappable(whole, style.ACCURACY_COLOUR_MAP)
+    figure.colorbar(scale, ax=panels, label="test accuracy (%)", shrink=0.8, pad=0.02)
+    return figure
+
+
+def _heat_map(axis: Axes, matrix: np.ndarray[tuple[int, ...], np.dtype[np.float64]], scale: Normalize) -> None:
+    """Draw the learned half of an accuracy matrix, with its numbers."""
+    n = len(matrix)
+    learned = np.ma.masked_where(np.triu(np.ones_like(matrix, dtype=bool), 1), matrix)
+    axis.imshow(learned, cmap=style.ACCURACY_COLOUR_MAP, norm=scale)
+    for i in range(n):
+        for j in range(i + 1):
+            ink = "black" if matrix[i, j] > 55 else "white"
+            axis.text(j, i, f"{matrix[i, j]:.0f}", ha="center", va="center", fontsize=8 if n <= 5 else 5.5, color=ink)
+    ticks = range(n) if n <= 5 else range(0, n, 3)
+    axis.set_xticks(ticks, [str(k + 1) for k in ticks])
+    axis.set_yticks(ticks, [str(k + 1) for k in ticks])
+    axis.tick_params(length=0)
+    axis.spines[:].set_visible(False)
+
+
+def _with_runs(table: Comparison, scenario: str) -> list[Compared]:
+    return [cell for cell in table.cells.values() if cell.scenario == scenario and cell.n]
+
+
+def _panel_title(cell: Compared) -> str:
+    return f"{style.method_title(cell.method)} ({cell.mean:.1f} %, n={cell.n})"
+
+
+def _small_multiples(n: int, height: float) -> tuple[Figure, list[Axes]]:
+    """Return a figure of n equal panels, at most five in a row."""
+    columns = min(n, 5)
+    rows = math.ceil(n / columns)
+    width = 12 if columns > 2 else 2 + 3.2 * columns
+    figure = Figure(figsize=(width, 0.7 + height * rows), layout="constrained")
+    panels = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True).ravel()
+    for axis in panels[n:]:
+        axis.set_axis_off()
+    for axis in panels[n - columns : n]:  # with nothing below them
+        axis.tick_params(labelbottom=True)
+    return figure, list(panels[:n])
+
+
+def _plain(axis: Axes) -> None:
+    axis.spines[["top", "right"]].set_visible(False)
+
+
+def _say(axis: Axes, text: str) -> None:
+    """Say in an empty panel why it is empty."""
+    axis.text(0.5, 0.5, text, transform=axis.transAxes, ha="center", va="center", color=GREY)
+    axis.set_xticks([])

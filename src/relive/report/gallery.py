@@ -1,0 +1,152 @@
+"""Every figure of the report, with its name, its caption and what it shows for those who cannot see it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from relive.data.sources import Dataset, load, survey
+from relive.experiments.paper import PRESETS
+from relive.experiments.spec import SCENARIO_NAMES, RunResult
+from relive.experiments.store import Store, read_samples
+from relive.experiments.tuned import Tuned
+from relive.report import figures, pictures
+from relive.report.comparison import BUSY_LOAD, Comparison
+from relive.report.style import METHOD_TITLES, PROTOCOL_TITLES, SCENARIO_TITLES
+from relive.report.tables import settings_notes
+
+SAMPLED_TASKS = {"split": (0, 1, 2, 3, 4), "permuted": (0, 3, 5, 8)}
+GENERATORS = ("rtf", "dgr-distill", "dgr")
+PADDING = 2  # pixels on each side before they are permuted, as in the paper
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A figure and its words: the file's name, a heading, a caption, and a description in place of the picture."""
+
+    name: str
+    title: str
+    caption: str
+    alt: str
+    figure: Figure
+
+
+def examples(data_dir: Path | None = None) -> list[Drawn]:
+    """Draw the two protocols (figures 1 and 2) with MNIST if it is on this machine, else with small digits."""
+    copies = survey("mnist", data_dir)
+    data = load("digits" if any(copy.problem for copy in copies) else "mnist", data_dir, quiet=True)
+    firsts = _one_of_each(data)
+    note = "" if data.name == "mnist" else f" Drawn with the data set {data.name}, since MNIST is not on this machine."
+    padded = np.pad(firsts, ((0, 0), (PADDING, PADDING), (PADDING, PADDING)))
+    rng = np.random.default_rng(0)
+    orders = [None, *(rng.permutation(padded[0].size) for _ in range(PRESETS["permuted"]["tasks"] - 1))]
+    return [
+        Drawn(
+            "examples-split",
+            "The split protocol (figure 1)",
+            "Ten digits become five tasks of two." + note,
+            "Five panels, one per task, with two digits each: 0 and 1, 2 and 3, up to 8 and 9.",
+            pictures.split_examples(firsts, data.top),
+        ),
+        Drawn(
+            "examples-permuted",
+            "The permuted protocol (figure 2)",
+            "Every task has all ten digits, padded by two pixels, with the pixels in an order of its own." + note,
+            "Three panels: the ten digits as they are, and twice with their pixels shuffled beyond recognition.",
+            pictures.permuted_examples(padded, orders, data.top),
+        ),
+    ]
+
+
+def _one_of_each(data: Dataset) -> pictures.Pictures:
+    """Return the first test picture of every class."""
+    rows = [int(np.flatnonzero(data.test_labels == label)[0]) for label in range(data.n_classes)]
+    return data.test_images[rows]
+
+
+def gallery(table: Comparison, results: Sequence[RunResult], tuned: Tuned, root: Path) -> Iterator[Drawn]:
+    """Draw what there is to draw of one protocol.
+
+    Parameters
+    ----------
+    table
+        The runs to show.
+    results
+        All results, those of grid searches among them.
+    tuned
+        What the grid searches chose.
+    root
+        The runs directory, for the pictures that generators made.
+    """
+    name, protocol = table.protocol, PROTOCOL_TITLES[table.protocol]
+    settings = ". ".join(settings_notes(table)) + "."
+    if any(cell.n for cell in table.cells.values()):
+        yield Drawn(
+            f"time-{name}",
+            f"{protocol}: accuracy against training time (figure {4 if name == 'split' else 5})",
+            "A mark per run, a star per mean of several. Hollow: the machine did other work at the same time (its load "
+            f"was above {BUSY_LOAD:g} or is not known), so that the time says little; a star's time is that of the "
+            f"other runs where there are any. {settings}",
+            f"Scatter plots of average accuracy against training seconds on {protocol}, one per scenario.",
+            figures.time_figure(table),
+        )
+    yield from _samples(table, root)
+    for scenario in SCENARIO_NAMES:
+        yield from _as_learning_goes_on(table, scenario, settings)
+    searches = figures.grid_figure(results, tuned, name)
+    if searches is not None:
+        yield Drawn(
+            f"grid-{name}",
+            f"{protocol}: grid searches (appendix)",
+            "One run per value, judged on the test sets. Star: the chosen value; dotted line: the default.",
+            f"Average accuracy on {protocol} against hyperparameter values, a row per scenario, a column per method.",
+            searches,
+        )
+
+
+def _samples(table: Comparison, root: Path) -> Iterator[Drawn]:
+    """Draw what the generators replay: of each method the first run of the hardest scenario that has pictures."""
+    rows = []
+    for method in GENERATORS:
+        runs = [run for scenario in reversed(SCENARIO_NAMES) for run in table.cells[scenario, method].runs]
+        for run in runs:
+            samples = read_samples(Store(root).directory(run.spec))
+            if len(samples) == run.spec.tasks:
+                label = f"{METHOD_TITLES[method]}\n{SCENARIO_TITLES[run.spec.scenario]}, seed {run.spec.seed}"
+                rows.append((label, samples))
+                break
+    if not rows:
+        return
+    protocol, tasks = PROTOCOL_TITLES[table.protocol], SAMPLED_TASKS[table.protocol]
+    yield Drawn(
+        f"samples-{table.protocol}",
+        f"{protocol}: what is replayed" + (" (figure 6)" if table.protocol == "permuted" else ""),
+        "Random samples from the generators after some of the tasks: what is replayed during the next one.",
+        f"Grids of generated pictures after tasks {', '.join(str(task + 1) for task in tasks)}, a row per method.",
+        pictures.samples_figure(rows, tasks),
+    )
+
+
+def _as_learning_goes_on(table: Comparison, scenario: str, settings: str) -> Iterator[Drawn]:
+    learning, forgetting = figures.learning_figure(table, scenario), figures.forgetting_figure(table, scenario)
+    where = f"{PROTOCOL_TITLES[table.protocol]}, {SCENARIO_TITLES[scenario]}"
+    if learning is None or forgetting is None:
+        return
+    yield Drawn(
+        f"learning-{table.protocol}-{scenario}",
+        f"{where}: each task as learning goes on",
+        f"Test accuracy on each task from its start to the end, mean of n runs. {settings}",
+        f"A panel per method with one line per task: its test accuracy over training steps, {where}.",
+        learning,
+    )
+    yield Drawn(
+        f"forgetting-{table.protocol}-{scenario}",
+        f"{where}: forgetting",
+        f"Each row: after learning that task, the accuracy on it and on those before; mean of n runs. {settings}",
+        f"A heat map per method: test accuracy on each task after each task, {where}.",
+        forgetting,
+    )

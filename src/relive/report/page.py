@@ -1,0 +1,227 @@
+"""The report: one HTML file that opens from disk with no network, and its figures as files beside it."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from relive.errors import InputError, unknown
+from relive.experiments.paper import GRID_SEED, PRESETS, PUBLISHED
+from relive.experiments.spec import PROTOCOL_NAMES, SCENARIO_NAMES, RunResult
+from relive.experiments.tuned import Tuned
+from relive.fidelity import AS_RUN, name_of
+from relive.files import write_atomic
+from relive.report import style, tables
+from relive.report.claims import Claim, claims
+from relive.report.comparison import METHODS, Compared, Comparison, as_in_paper, compare, is_quiet, preferred
+from relive.report.figures import save
+from relive.report.gallery import Drawn, examples, gallery
+
+EXPLANATIONS = "explanations.json"
+FIGURES = "figures"
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a report is made of.
+
+    Attributes
+    ----------
+    root
+        The runs directory.
+    results
+        All whole results in it.
+    tuned
+        The settings that grid searches chose.
+    explanations
+        Why a cell departs from the paper, by "protocol/scenario/method", with "/tuned" behind it for the table of
+        tuned runs.
+    damaged
+        What could not be read, and why.
+    """
+
+    root: Path
+    results: Sequence[RunResult]
+    tuned: Tuned
+    explanations: Mapping[str, str]
+    damaged: Sequence[str] = ()
+
+    @cached_property
+    def tables(self) -> list[Comparison]:
+        """The comparisons to show: each protocol's, and the tuned one where something was searched."""
+        shown = []
+        for protocol in PROTOCOL_NAMES:
+            shown.append(compare(self.results, protocol))
+            if any(cell[0] == protocol for cell in self.tuned):
+                shown.append(compare(self.results, protocol, self.tuned))
+        return shown
+
+    @cached_property
+    def best(self) -> list[Comparison]:
+        """For each protocol the runs that figures and claims are about: with tuned settings where there are any."""
+        return [preferred(compare(self.results, p), compare(self.results, p, self.tuned)) for p in PROTOCOL_NAMES]
+
+    @cached_property
+    def claims(self) -> list[Claim]:
+        """The paper's claims, checked."""
+        return [claim for table in self.best for claim in claims(table)]
+
+    def figures(self, data_dir: Path | None = None) -> list[Drawn]:
+        """Draw everything."""
+        drawn = [] if not self.results else examples(data_dir)
+        for table in self.best:
+            drawn += gallery(table, self.results, self.tuned, self.root)
+        return drawn
+
+
+def read_explanations(root: Path) -> dict[str, str]:
+    """Return the explanations of departures in a runs directory, by cell.
+
+    Raises
+    ------
+    InputError
+        If the file is not a JSON object of texts, or names a cell that the paper does not have.
+    """
+    path = root / EXPLANATIONS
+    if not path.exists():
+        return {}
+    try:
+        texts = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise InputError(f"{path} is not JSON: {error}") from None
+    if not isinstance(texts, dict) or not all(isinstance(text, str) for text in texts.values()):
+        raise InputError(f'{path} must be a JSON object of texts, e.g. {{"split/task/ewc": "…"}}')
+    known = ["/".join(cell) for cell in PUBLISHED]
+    for name in texts:
+        if name.removesuffix("/tuned") not in known:
+            raise unknown(f"cell in {path}", name, known)
+    return texts
+
+
+def write(report: Report, output: Path, data_dir: Path | None = None) -> list[Path]:
+    """Write the page and, in a folder beside it, its figures; return what was written, the page first."""
+    folder = output.parent / FIGURES
+    drawn = report.figures(data_dir)
+    for item in drawn:
+        save(item.figure, folder, item.name)
+    shown = {item.name: base64.b64encode((folder / f"{item.name}.svg").read_bytes()).decode() for item in drawn}
+    output.parent.mkdir(parents=True, exist_ok=True)
+    write_atomic(output, render(report, drawn, shown).encode())
+    return [output, *(folder / f"{item.name}.{kind}" for item in drawn for kind in ("svg", "png"))]
+
+
+def render(report: Report, drawn: Sequence[Drawn], svg: Mapping[str, str]) -> str:
+    """Return the page as text; everything in it that comes from a file is escaped."""
+    templates = Environment(
+        loader=PackageLoader("relive.report", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    templates.filters |= {
+        "accuracy": lambda cell: tables.accuracy_text(cell.mean, cell.sem),
+        "published": lambda cell: tables.accuracy_text(*cell.published),
+        "difference": tables.difference_text,
+        "p": tables.p_text,
+        "verdict": tables.verdict_text,
+        "table_title": tables.title,
+        "rules": tables.rules,
+        "settings_notes": tables.settings_notes,
+        "identity": id,
+    }
+    return templates.get_template("page.html").render(
+        report=report,
+        style=style,
+        methods=METHODS,
+        scenarios=SCENARIO_NAMES,
+        presets=PRESETS,
+        fidelity=AS_RUN.to_json(),
+        relive_version=version("relive"),
+        summaries=[_summary(table) for table in report.tables],
+        departures={id(table): _departures(table, report.explanations) for table in report.tables},
+        claim_counts=Counter(claim.status for claim in report.claims),
+        figures=[_figure(item, svg[item.name]) for item in drawn],
+        versions=_versions(report.results),
+        runs=_rows(report),
+    )
+
+
+def _summary(table: Comparison) -> dict[str, Any]:
+    cells = table.cells.values()
+    return {
+        "title": style.PROTOCOL_TITLES[table.protocol] + (", tuned" if table.tuned else ""),
+        "anchor": anchor(table),
+        "runs": sum(cell.n for cell in cells),
+        "cells": len(cells),
+        "missing": table.count("missing"),
+        "verdicts": [(verdict, table.count(verdict)) for verdict in ("agrees", "in range", "higher", "lower")],
+    }
+
+
+def anchor(table: Comparison) -> str:
+    """Return the name of a table's place on the page."""
+    return f"table-{table.protocol}" + ("-tuned" if table.tuned else "")
+
+
+def _departures(table: Comparison, explanations: Mapping[str, str]) -> list[tuple[Compared, str]]:
+    """Return the cells that differ from the paper, each with its explanation or an empty text."""
+    suffix = "/tuned" if table.tuned else ""
+    return [
+        (cell, explanations.get(f"{table.protocol}/{cell.scenario}/{cell.method}{suffix}", ""))
+        for cell in table.cells.values()
+        if cell.verdict in ("higher", "lower")
+    ]
+
+
+def _figure(item: Drawn, svg: str) -> dict[str, Any]:
+    width, height = (round(96 * inches) for inches in item.figure.get_size_inches())
+    return {"item": item, "svg": svg, "width": width, "height": height, "file": f"{FIGURES}/{item.name}"}
+
+
+def _versions(results: Iterable[RunResult]) -> list[dict[str, Any]]:
+    """Return each set of versions that made results, the most used first."""
+    sets = Counter(tuple(sorted(result.versions.items())) for result in results)
+    return [{"items": dict(items), "runs": n} for items, n in sets.most_common()]
+
+
+def _rows(report: Report) -> list[dict[str, Any]]:
+    """Return a row for every run, with what it is used for."""
+    uses: dict[int, list[str]] = {}
+    for table in report.tables:
+        for cell in table.cells.values():
+            for run in cell.runs:
+                uses.setdefault(id(run), []).append("tuned table" if table.tuned else "table")
+    return [
+        {
+            "run": run,
+            "use": ", ".join(dict.fromkeys(uses.get(id(run), []))) or _other_use(run),
+            "title": style.method_title(run.spec.method),
+            "settings": style.settings_text(run.spec.settings),
+            "fidelity": name_of(run.spec.fidelity),
+            "quiet": is_quiet(run),
+        }
+        for run in sorted(report.results, key=_paper_order)
+    ]
+
+
+def _paper_order(run: RunResult) -> tuple[object, ...]:
+    """Order runs as the paper does: protocol, scenario, method; then by settings and seed."""
+    spec = run.spec
+    method = METHODS.index(spec.method) if spec.method in METHODS else len(METHODS)
+    places = (PROTOCOL_NAMES.index(spec.protocol), SCENARIO_NAMES.index(spec.scenario), method)
+    return (*places, spec.method, sorted(spec.settings.items()), spec.seed, spec.name)
+
+
+def _other_use(run: RunResult) -> str:
+    searched = run.spec.seed == GRID_SEED and as_in_paper(run.spec, run.spec.settings)
+    return "grid search" if searched else "other"

@@ -1,0 +1,228 @@
+"""The paper's two tables with our numbers in them, as text, Markdown, LaTeX, JSON and CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from typing import Any
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from relive.experiments.paper import RUNS_PER_CELL
+from relive.experiments.spec import SCENARIO_NAMES
+from relive.report.comparison import ALPHA, METHODS, ONE_RUN_POINTS, ONE_RUN_SDS, Compared, Comparison
+from relive.report.style import BOUNDS, METHOD_TITLES, PROTOCOL_TITLES, SCENARIO_TITLES, settings_text
+
+VERDICT_STYLES = {"agrees": "green", "in range": "cyan", "higher": "yellow", "lower": "yellow", "missing": "dim"}
+ARROWS = {"higher": "▲", "lower": "▼", "agrees": "✓", "in range": "≈"}
+EMPTY = "–"
+
+
+def accuracy_text(mean: float | None, sem: float | None) -> str:
+    """Say an accuracy as the paper does.
+
+    >>> accuracy_text(99.661, 0.03), accuracy_text(91.1, None)
+    ('99.66 ± 0.03', '91.10')
+    """
+    if mean is None:
+        return "missing"
+    return f"{mean:.2f}" if sem is None else f"{mean:.2f} ± {sem:.2f}"
+
+
+def difference_text(difference: float | None) -> str:
+    """Say a difference in points, with a true minus.
+
+    >>> difference_text(-0.5), difference_text(-0.004)
+    ('−0.50', '+0.00')
+    """
+    return "" if difference is None else f"{round(difference, 2) + 0.0:+.2f}".replace("-", "−")
+
+
+def verdict_text(cell: Compared) -> str:
+    """Say the verdict in a word, with a sign that does not need colour."""
+    return f"{ARROWS.get(cell.verdict, '')} {cell.verdict}".strip()
+
+
+def p_text(p: float | None) -> str:
+    """Say a p-value with as many digits as mean something.
+
+    >>> p_text(0.0312), p_text(1e-9), p_text(1.0)
+    ('0.031', '< 0.001', '1.000')
+    """
+    return "" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def title(table: Comparison) -> str:
+    """Say what a table is."""
+    settings = "settings chosen by grid search" if table.tuned else "the 2018 code's default settings"
+    return f"Average test accuracy (%) over all tasks, {PROTOCOL_TITLES[table.protocol]}, {settings}"
+
+
+def rules(table: Comparison) -> str:
+    """Say how the verdicts are made."""
+    tests = (
+        "Cells with two or more runs are judged by Welch's test on these summary statistics, two-sided at "
+        f"{ALPHA:g} with Holm's correction for the {table.tested} cells tested in this table: “agrees” means that no "
+        "difference was shown. "
+    )
+    return (
+        f"Mean ± SEM of n runs; published: of {RUNS_PER_CELL} runs. {tests if table.tested else ''}"
+        f"A single run is “in range” if it is within {ONE_RUN_SDS:g} published standard deviations, or "
+        f"{ONE_RUN_POINTS:g} point, of the published mean."
+    )
+
+
+def settings_notes(table: Comparison) -> list[str]:
+    """Say which settings each method had, one line per method that has any."""
+    notes = []
+    for method in METHODS:
+        cells = [cell for (_, name), cell in table.cells.items() if name == method]
+        texts = {c.scenario: "not searched yet" if c.settings is None else settings_text(c.settings) for c in cells}
+        if len(set(texts.values())) == 1:
+            texts = {"": next(iter(texts.values()))}
+        said = "; ".join(f"{SCENARIO_TITLES.get(s, '')} {text}".strip() for s, text in texts.items() if text)
+        if said:
+            notes.append(f"{METHOD_TITLES[method]}: {said}")
+    return notes
+
+
+def as_text(table: Comparison) -> RenderableType:
+    """Return the table for a terminal, in the paper's composition."""
+    shown = Table(title=title(table), title_justify="left", title_style="bold", show_lines=True, caption_justify="left")
+    shown.add_column("method")
+    for scenario in SCENARIO_NAMES:
+        shown.add_column(SCENARIO_TITLES[scenario], no_wrap=True)
+    for method in METHODS:
+        cells = [_text_cell(table.cells.get((scenario, method))) for scenario in SCENARIO_NAMES]
+        shown.add_row(_method_text(method, "\n"), *cells)
+    shown.caption = "\n".join([*settings_notes(table), rules(table)])
+    return shown
+
+
+def _text_cell(cell: Compared | None) -> Text:
+    if cell is None:
+        return Text(EMPTY, style="dim")
+    text = Text()
+    if cell.n:
+        text.append(accuracy_text(cell.mean, cell.sem), style="bold").append(f"  n={cell.n}\n")
+    text.append(f"paper {accuracy_text(*cell.published)}\n", style="dim")
+    words = " ".join([difference_text(cell.difference), verdict_text(cell)]).strip()
+    return text.append(words, style=VERDICT_STYLES[cell.verdict])
+
+
+def _method_text(method: str, gap: str = " ") -> str:
+    return METHOD_TITLES[method] + (f"{gap}({BOUNDS[method]})" if method in BOUNDS else "")
+
+
+def as_markdown(table: Comparison) -> str:
+    """Return the table in Markdown."""
+    lines = [f"**{title(table)}**", "", "| method | " + " | ".join(SCENARIO_TITLES.values()) + " |"]
+    lines.append("| --- |" + " --- |" * len(SCENARIO_TITLES))
+    for method in METHODS:
+        cells = [_markdown_cell(table.cells.get((scenario, method))) for scenario in SCENARIO_NAMES]
+        lines.append("| " + " | ".join([_method_text(method), *cells]) + " |")
+    notes = [f"- {note}" for note in settings_notes(table)]
+    return "\n".join([*lines, "", "Settings:", "", *notes, "", rules(table), ""])
+
+
+def _markdown_cell(cell: Compared | None) -> str:
+    if cell is None:
+        return EMPTY
+    lines = [f"**{accuracy_text(cell.mean, cell.sem)}** (n={cell.n})"] if cell.n else []
+    lines += [f"paper {accuracy_text(*cell.published)}"]
+    lines += [f"{difference_text(cell.difference)} {verdict_text(cell)}".strip()]
+    return "<br>".join(lines)
+
+
+_LATEX_MARKS = {"higher": r"$^{\uparrow}$", "lower": r"$^{\downarrow}$", "agrees": "", "in range": "", "missing": ""}
+_LATEX = str.maketrans(
+    {
+        "%": r"\%", "λ": r"$\lambda$", "γ": r"$\gamma$", "ξ": r"$\xi$", "±": r"$\pm$", "−": "$-$",
+        "“": "``", "”": "''", "–": "--",
+    }
+)  # fmt: skip
+
+
+def as_latex(table: Comparison) -> str:
+    """Return the table in LaTeX with booktabs: our numbers, and below them the published ones."""
+    head = " & ".join(rf"\bf {text}" for text in ["Method", *SCENARIO_TITLES.values()])
+    lines = [r"\begin{table}", rf"\caption{{{_latex(title(table))}. {_latex(rules(table))}"]
+    lines += [r"$\uparrow$, $\downarrow$: higher, lower than published."]
+    lines += [_latex("Settings: " + ". ".join(settings_notes(table)) + ".}")]
+    lines += [r"\begin{center}", r"\begin{tabular}{llll} \toprule", head + r" \\ \midrule"]
+    for method in METHODS:
+        cells = [table.cells.get((scenario, method)) for scenario in SCENARIO_NAMES]
+        bound = rf" -- \emph{{{BOUNDS[method]}}}" if method in BOUNDS else ""
+        lines.append(METHOD_TITLES[method] + bound + "".join(f" & {_latex_cell(cell)}" for cell in cells) + r" \\")
+        published = [r"\small " + _latex(accuracy_text(*cell.published)) if cell else "" for cell in cells]
+        lines.append(r"\quad \small published" + "".join(f" & {text}" for text in published) + r" \\")
+        if method in ("none", METHODS[-2]):
+            lines.append(r"\midrule")
+    lines += [r"\bottomrule", r"\end{tabular}", r"\end{center}", r"\end{table}", ""]
+    return "\n".join(lines)
+
+
+def _latex(text: str) -> str:
+    return text.translate(_LATEX)
+
+
+def _latex_cell(cell: Compared | None) -> str:
+    if cell is None or not cell.n:
+        return "--" if cell is None else r"\emph{missing}"
+    return rf"{_latex(accuracy_text(cell.mean, cell.sem))}{_LATEX_MARKS[cell.verdict]} {{\small $n={cell.n}$}}"
+
+
+def records(table: Comparison) -> list[dict[str, Any]]:
+    """Return a flat record for every published cell."""
+    return [
+        {
+            "protocol": table.protocol,
+            "scenario": cell.scenario,
+            "method": cell.method,
+            "tuned": table.tuned,
+            "settings": None if cell.settings is None else dict(cell.settings),
+            "n": cell.n,
+            "mean": cell.mean,
+            "sem": cell.sem,
+            "published_mean": cell.published.mean,
+            "published_sem": cell.published.sem,
+            "published_n": RUNS_PER_CELL,
+            "difference": cell.difference,
+            "p_welch": cell.p,
+            "p_holm": cell.p_holm,
+            "verdict": cell.verdict,
+            "note": cell.note,
+        }
+        for cell in table.cells.values()
+    ]
+
+
+def as_json(table: Comparison) -> str:
+    """Return the table as one JSON object."""
+    values = {"title": title(table), "alpha": ALPHA, "tested": table.tested, "cells": records(table)}
+    return json.dumps(values, indent=1, ensure_ascii=False) + "\n"
+
+
+def as_csv(table: Comparison) -> str:
+    """Return the table as CSV, a line per published cell."""
+    rows = records(table)
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    for row in rows:
+        settings = row["settings"]
+        said = "" if settings is None else " ".join(f"{key}={value:g}" for key, value in settings.items())
+        writer.writerow(row | {"settings": said})
+    return text.getvalue()
+
+
+FORMATS: dict[str, Callable[[Comparison], str]] = {
+    "markdown": as_markdown,
+    "latex": as_latex,
+    "json": as_json,
+    "csv": as_csv,
+}

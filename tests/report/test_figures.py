@@ -1,0 +1,160 @@
+"""The figures: drawn from what there is, with what belongs in them, as SVG and PNG."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from matplotlib import image
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.text import Text
+
+from relive.experiments.paper import GRIDS
+from relive.experiments.store import Store
+from relive.report import figures, gallery, pictures, style
+from relive.report.comparison import compare
+from tests.report.fake import paper_like, pictures_of, result_of, searched, spec_of
+
+
+def words_of(figure: Figure) -> set[str]:
+    """Every text in a figure."""
+    return {item.get_text() for item in figure.findobj(Text) if isinstance(item, Text)}
+
+
+def xs(line: Line2D) -> list[float]:
+    """Where a line's points are."""
+    return [float(x) for x in np.asarray(line.get_xdata())]
+
+
+def ys(line: Line2D) -> list[float]:
+    """How high a line's points are."""
+    return [float(y) for y in np.asarray(line.get_ydata())]
+
+
+def test_a_figure_is_saved_twice_the_same(tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        figures.save(figures.accuracy_figure(result_of(spec_of())), tmp_path / folder, "f")
+    for name in ("f.svg", "f.png"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+    assert ElementTree.parse(tmp_path / "a" / "f.svg").getroot().tag.endswith("svg")
+    assert image.imread(tmp_path / "a" / "f.png").shape[0] > 500
+
+
+def test_time_has_a_panel_per_scenario_and_a_star_per_mean() -> None:
+    figure = figures.time_figure(compare(paper_like("split", 3), "split"))
+    assert [axis.get_title() for axis in figure.axes] == ["Task-IL", "Domain-IL", "Class-IL"]
+    assert [len(axis.collections) for axis in figure.axes] == [10 * 4, 9 * 4, 9 * 4]
+    assert {"DGR+distill", "Offline", "hollow: timed next to other work"} <= words_of(figure)
+
+
+@pytest.mark.parametrize(("load", "hollow"), [(1.0, False), (2.0, True), (None, True)])
+def test_a_busy_run_is_hollow_and_keeps_its_colour(load: float | None, hollow: bool) -> None:
+    figure = figures.time_figure(compare([result_of(spec_of(), load=load)], "split"))
+    (mark,) = figure.axes[2].collections
+    assert (len(np.asarray(mark.get_facecolor())) == 0) is hollow
+    assert to_hex(tuple(np.asarray(mark.get_edgecolor())[0])) == style.METHOD_COLOURS["rtf"]
+    assert "no runs yet" in words_of(figure)
+
+
+def test_grid_searches_have_a_line_per_gamma_and_a_star() -> None:
+    results, tuned = searched("split", "domain", ("ewc", "online-ewc", "si"))
+    figure = figures.grid_figure(results, tuned, "split")
+    assert figure is not None
+    xdg, ewc, online, _ = figure.axes
+    assert "only in Task-IL" in words_of(figure)
+    assert len(xdg.lines) == 0
+    assert ewc.get_xscale() == "log"
+    values = GRIDS["split", "ewc"]["lam"]
+    assert xs(ewc.lines[0]) == values
+    stars = [line for line in ewc.lines if line.get_marker() == "*"]
+    assert [xs(line)[0] for line in stars] == [tuned["split", "domain", "ewc"]["lam"]]
+    legend = online.get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()] == ["γ = 0.7", "γ = 0.8", "γ = 0.9", "γ = 1"]
+
+
+def test_there_is_no_grid_figure_without_searches() -> None:
+    assert figures.grid_figure(paper_like("split", 1), {}, "split") is None
+
+
+def test_learning_shows_the_mean_of_the_runs() -> None:
+    results = [result_of(spec_of(seed=0), 0.8), result_of(spec_of(seed=1), 0.9)]
+    figure = figures.learning_figure(compare(results, "split"), "class")
+    assert figure is not None
+    (axis,) = figure.axes
+    ends = axis.lines[1]  # the first task's marks
+    finals = [100 * result.accuracy_matrix[-1][0] for result in results]
+    assert xs(ends) == [2, 4, 6, 8, 10]
+    assert ys(ends)[-1] == pytest.approx(np.mean(finals))
+    assert "RtF (85.0 %, n=2)" in words_of(figure)
+    assert figures.learning_figure(compare(results, "split"), "task") is None
+
+
+def test_forgetting_shows_the_learned_half() -> None:
+    figure = figures.forgetting_figure(compare([result_of(spec_of(), 0.8)], "split"), "class")
+    assert figure is not None
+    shown = figure.axes[0].images[0].get_array()
+    assert np.array_equal(np.ma.getmaskarray(np.ma.asarray(shown)), np.triu(np.ones((5, 5), dtype=bool), 1))
+    assert sum(text.get_text() == "98" for text in figure.axes[0].texts) == 4
+    assert figures.forgetting_figure(compare([], "split"), "class") is None
+
+
+@pytest.mark.parametrize("tasks", [5, 10])
+def test_tasks_have_colours_of_their_own(tasks: int) -> None:
+    assert len({figures.task_colour(k, tasks) for k in range(tasks)}) == tasks
+
+
+def test_examples_of_split_name_tasks_and_classes() -> None:
+    figure = pictures.split_examples(pictures_of(1)[0][:10])
+    assert {"Task 1", "Task 5", "“0”\nfirst class", "“9”\nsecond class"} <= words_of(figure)
+
+
+def test_examples_of_permuted_keep_the_pixels_and_change_their_order() -> None:
+    some = pictures_of(1, 32)[0][:10]
+    order = np.random.default_rng(0).permutation(32 * 32)
+    figure = pictures.permuted_examples(some, [None, order, order])
+    assert {"Task 1", "Task 2", "Task 3", "no permutation", "permutation 2", "…"} <= words_of(figure)
+    first, second = (np.asarray(axis.images[0].get_array()) for axis in figure.axes[:2])
+    assert not np.array_equal(first, second)
+    assert np.array_equal(np.sort(first.ravel()), np.sort(second.ravel()))
+
+
+def test_samples_have_a_row_per_method_and_a_column_per_task() -> None:
+    figure = pictures.samples_figure([("RtF", pictures_of(10)), ("DGR", pictures_of(10))], [0, 3, 5, 8])
+    assert len(figure.axes) == 8
+    assert {"after task 1", "after task 4", "after task 6", "after task 9", "RtF", "DGR"} <= words_of(figure)
+
+
+def test_a_run_draws_its_pictures(tmp_path: Path) -> None:
+    pictures.draw_run(result_of(spec_of()), pictures_of(5), tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["accuracy.png", "replay.png"]
+
+
+def test_a_run_without_a_generator_draws_one_picture(tmp_path: Path) -> None:
+    pictures.draw_run(result_of(spec_of(method="si")), [], tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["accuracy.png"]
+
+
+def test_the_gallery_takes_samples_from_the_store(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    results = [result_of(spec_of("permuted", "class", method)) for method in ("rtf", "si")]
+    store.save(results[0], pictures_of(10, 32))
+    drawn = {item.name: item for item in gallery.gallery(compare(results, "permuted"), results, {}, tmp_path)}
+    assert {"time-permuted", "samples-permuted", "learning-permuted-class", "forgetting-permuted-class"} == set(drawn)
+    assert "(figure 6)" in drawn["samples-permuted"].title
+    assert all(item.alt and item.caption for item in drawn.values())
+
+
+def test_the_gallery_of_nothing_is_empty(tmp_path: Path) -> None:
+    assert list(gallery.gallery(compare([], "split"), [], {}, tmp_path)) == []
+
+
+def test_examples_do_without_mnist_and_say_so(own_cache: Path) -> None:
+    drawn = gallery.examples()
+    assert [item.name for item in drawn] == ["examples-split", "examples-permuted"]
+    assert all("MNIST is not on this machine" in item.caption for item in drawn)
+    assert not own_cache.exists()
