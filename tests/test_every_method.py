@@ -112,7 +112,9 @@ def test_a_run(method: str, scenario: str, protocol: str, fidelity: str, tiny: D
     # going on from the state after any task gives the same bits
     assert len(memory.kept) == TASKS - 1
     for kept in memory.kept:
-        assert bits(run(spec, data=tiny, checkpoint=Memory(kept))) == bits(outcome)
+        again = Losses()
+        assert bits(run(spec, data=tiny, observer=again, checkpoint=Memory(kept))) == bits(outcome)
+        assert again.steps == losses.steps[-len(again.steps) :]
 
 
 def test_only_xdg_needs_the_task() -> None:

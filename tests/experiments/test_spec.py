@@ -157,7 +157,7 @@ WHOLE = ("tasks", "iters", "batch_size", "hidden", "latent", "threads")
     ("name", "value"),
     [(name, value) for name in WHOLE for value in (0, 1.5, True, "3")]
     + [("seed", -1), ("seed", 0.0)]
-    + [("learning_rate", value) for value in (0, -1, math.nan, math.inf, "0.1")],
+    + [("learning_rate", value) for value in (0, -1, math.nan, math.inf, "0.1", True)],
 )
 def test_values_out_of_range(name: str, value: Any) -> None:
     with pytest.raises(InputError, match=name):
@@ -209,6 +209,27 @@ def test_a_spec_keeps_its_settings_whatever_happens_to_the_dictionary() -> None:
     digest = spec.digest
     settings["c"] = 7.0
     assert spec.digest == digest
+
+
+def test_the_settings_of_a_spec_are_frozen_too() -> None:
+    """Or a run could use other settings than its digest and its directory say."""
+    spec = make_spec("split", "class", "si")
+    settings: Any = spec.settings
+    with pytest.raises(TypeError):
+        settings["c"] = 7.0
+
+
+@pytest.mark.parametrize("value", ["much", None, True])
+def test_settings_in_a_file_that_are_no_numbers(value: Any) -> None:
+    with pytest.raises(InputError, match=r"\bc\b"):
+        RunSpec.from_json(SPEC.to_json() | {"settings": {"c": value, "xi": 0.1}})
+
+
+@pytest.mark.parametrize("key", ["fidelity", "settings"])
+@pytest.mark.parametrize("value", ["as_run", None])
+def test_a_file_with_another_kind_of_value(key: str, value: Any) -> None:
+    with pytest.raises(InputError, match=key):
+        RunSpec.from_json(SPEC.to_json() | {key: value})
 
 
 def result() -> RunResult:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 
 import torch
@@ -38,9 +39,12 @@ class FileCheckpoint(Checkpoint):
         self.store.prepare(self.spec)
         try:
             with safe_open(self.path, framework="pt") as file:
-                header = json.loads((file.metadata() or {})["progress"])
+                metadata = file.metadata() or {}
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        except (FileNotFoundError, SafetensorError, KeyError, ValueError):
+            if metadata["sha256"] != _digest(tensors, metadata["progress"]):
+                return None
+            header = json.loads(metadata["progress"])
+        except (OSError, SafetensorError, KeyError, ValueError):
             return None
         if header.pop("identity") != json.loads(json.dumps(self.identity)):
             return None
@@ -59,4 +63,15 @@ class FileCheckpoint(Checkpoint):
         }
         samples = {f"samples.{k}": torch.from_numpy(a) for k, a in enumerate(progress.samples)}
         tensors = {name: t.contiguous() for name, t in (state | samples).items()}
-        write_atomic(self.path, save(tensors, metadata={"progress": json.dumps(header)}))
+        text = json.dumps(header)
+        with self.store.writable():
+            write_atomic(self.path, save(tensors, metadata={"progress": text, "sha256": _digest(tensors, text)}))
+
+
+def _digest(tensors: dict[str, Tensor], text: str) -> str:
+    """Return a digest of all that a checkpoint holds: the file format has none of its own."""
+    digest = hashlib.sha256(text.encode())
+    for name, tensor in sorted(tensors.items()):
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        digest.update(tensor.numpy().tobytes())
+    return digest.hexdigest()

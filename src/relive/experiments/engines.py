@@ -5,18 +5,27 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import os
+import pickle
+import signal
+import threading
 from abc import abstractmethod
-from collections.abc import Callable
-from concurrent.futures import Executor, Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from multiprocessing.connection import Connection
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, Future, wait
+from multiprocessing import resource_tracker
 from typing import Any, ParamSpec, TypeVar
 
-from relive.errors import InputError
-from relive.experiments.worker import start_local
+from relive.errors import InputError, ReliveError
+from relive.experiments.spec import RunSpec
+from relive.experiments.worker import REPORT, RESULT, serve
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+LAST_WORDS = 10.0  # seconds that a worker which was told to stop may take
+
+
+class WorkerDied(ReliveError):  # noqa: N818
+    """A worker process ended in the middle of a run."""
 
 
 class Engine(Executor):
@@ -24,48 +33,24 @@ class Engine(Executor):
 
     writes_store: bool  # whether its workers see the driver's files
 
+    def prepare(self, specs: Sequence[RunSpec], versions: dict[str, str], data_dir: str | None) -> None:
+        """Get ready for these runs, or refuse them; a sweep calls it once, before the first run."""
+
     @abstractmethod
     def slots(self) -> int:
         """Return how many runs can be under way now."""
 
     @abstractmethod
     def progress(self) -> dict[str, tuple[int, int]]:
-        """Return the task and iteration of each run that has reported."""
+        """Return the task and iteration that each run has last reported."""
 
-
-class _Send:
-    """Reports through a pipe; it is pickled to a worker process when that starts."""
-
-    def __init__(self, pipe: Connection) -> None:
-        self.pipe = pipe
-
-    def __call__(self, name: str, task: int, iteration: int) -> None:
-        with contextlib.suppress(OSError):  # the driver is gone; the process will notice
-            self.pipe.send((name, task, iteration))
-
-
-class _Worker:
-    """One process with a pool and a pipe of its own, so that its death is nobody else's."""
-
-    def __init__(self) -> None:
-        self.receiver, sender = multiprocessing.Pipe(duplex=False)
-        self.pool = ProcessPoolExecutor(
-            1, multiprocessing.get_context("spawn"), initializer=start_local, initargs=(_Send(sender),)
-        )
-        self.sender = sender
-        self.future: Future[Any] | None = None
-
-    @property
-    def idle(self) -> bool:
-        return self.future is None or self.future.done()
-
-    @property
-    def broken(self) -> bool:
-        return self.idle and self.future is not None and isinstance(_failure(self.future), BrokenProcessPool)
+    def notes(self) -> list[str]:
+        """Return what has happened to workers since this was last asked."""
+        return []
 
 
 class LocalEngine(Engine):
-    """Worker processes on this machine, one torch thread each.
+    """Worker processes on this machine, one torch thread each; a process starts when there is a run for it.
 
     Parameters
     ----------
@@ -78,37 +63,131 @@ class LocalEngine(Engine):
     def __init__(self, workers: int | None = None) -> None:
         if workers is not None and workers < 1:
             raise InputError(f"workers = {workers}: there must be at least 1")
-        self._workers = [_Worker() for _ in range(workers or os.cpu_count() or 1)]
-        self._progress: dict[str, tuple[int, int]] = {}
+        self._size = workers or _cores()
+        self._workers: list[_Worker] = []
 
     def slots(self) -> int:
-        return len(self._workers)
+        return self._size
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        for i, worker in enumerate(self._workers):
-            if worker.idle:
-                if worker.broken:  # its process was killed: a new one takes its place
-                    worker.pool.shutdown(wait=False)
-                    worker = self._workers[i] = _Worker()
-                worker.future = worker.pool.submit(fn, *args, **kwargs)
-                return worker.future
-        raise RuntimeError(f"all {self.slots()} workers are busy: submit no more than slots() runs")
+        call = pickle.dumps((fn, args, kwargs))
+        self._workers = [worker for worker in self._workers if not worker.dead]
+        idle = [worker for worker in self._workers if worker.idle]
+        if not idle:
+            if len(self._workers) >= self._size:
+                raise RuntimeError(f"all {self._size} workers are busy: submit no more than slots() runs")
+            idle = [_Worker()]
+            self._workers += idle
+        return idle[0].do(call)
 
     def progress(self) -> dict[str, tuple[int, int]]:
-        for worker in self._workers:
-            while worker.receiver.poll():
-                name, task, iteration = worker.receiver.recv()
-                self._progress[name] = (task, iteration)
-        return self._progress
+        reports = [worker.report for worker in self._workers]
+        return {name: (task, iteration) for name, task, iteration in filter(None, reports)}
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """End the worker processes; with ``wait=False`` what they are doing is given up."""
         for worker in self._workers:
             if not wait:
-                for process in list((worker.pool._processes or {}).values()):
-                    process.terminate()
-            worker.pool.shutdown(wait=wait, cancel_futures=cancel_futures)
+                worker.process.kill()
+        for worker in self._workers:
+            worker.stop()
+        self._workers = []
 
 
-def _failure(future: Future[Any]) -> BaseException | None:
-    return None if future.cancelled() else future.exception()
+class _Worker:
+    """One process with a pipe of its own, so that its death is nobody else's, and a thread that listens to it."""
+
+    def __init__(self) -> None:
+        self.pipe, theirs = multiprocessing.Pipe()
+        self.process = multiprocessing.get_context("spawn").Process(
+            target=serve, args=(theirs, os.getpid()), daemon=True
+        )
+        self.report: tuple[str, int, int] | None = None
+        self.dead = False
+        self._future: Future[Any] | None = None
+        self._lock = threading.Lock()  # over dead and _future: no call may slip in while the process is found dead
+        with _interrupts_held():
+            self.process.start()
+        theirs.close()  # so that the pipe ends when the process does
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
+
+    @property
+    def idle(self) -> bool:
+        return self._future is None
+
+    def do(self, call: bytes) -> Future[Any]:
+        """Send a pickled call; the process must be idle."""
+        future: Future[Any] = Future()
+        future.set_running_or_notify_cancel()
+        with self._lock:
+            if self.dead:
+                future.set_exception(self._death())
+                return future
+            self._future = future
+        with contextlib.suppress(OSError):  # it has just died: the listener says so
+            self.pipe.send_bytes(call)
+        return future
+
+    def stop(self) -> None:
+        """Let the process finish what it does, if it still lives, and end it."""
+        future = self._future
+        if future is not None:
+            wait([future])
+        with contextlib.suppress(OSError):
+            self.pipe.send(None)
+        self._listener.join(LAST_WORDS)
+        self.process.kill()
+        self._listener.join()
+        self.pipe.close()
+
+    def _listen(self) -> None:
+        """Hand on what the process says, until it says no more."""
+        failure: BaseException | None = None
+        try:
+            while True:
+                kind, value = self.pipe.recv()
+                if kind == REPORT:
+                    self.report = value
+                else:
+                    self._finish(value if kind == RESULT else None, None if kind == RESULT else value)
+        except (EOFError, OSError):
+            pass
+        except Exception as error:  # an answer that cannot be read here
+            failure = error
+            self.process.kill()
+        self.process.join()
+        with self._lock:
+            self.dead = True
+        if self._future is not None:
+            self._finish(None, failure or self._death())
+
+    def _finish(self, value: Any, error: BaseException | None) -> None:
+        """End the call; the process is idle before the driver hears of it."""
+        future, self._future, self.report = self._future, None, None
+        assert future is not None
+        if error is None:
+            future.set_result(value)
+        else:
+            future.set_exception(error)
+
+    def _death(self) -> WorkerDied:
+        code = self.process.exitcode or 0
+        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+        return WorkerDied(f"worker process {self.process.pid} {how} in the middle of a run")
+
+
+@contextlib.contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Hold Ctrl-C back for a moment; a process that starts meanwhile never gets it, it is the driver's to handle."""
+    resource_tracker.ensure_running()  # its start would let go of Ctrl-C again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

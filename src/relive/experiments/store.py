@@ -73,6 +73,10 @@ class Store:
         self.tidy(result.spec)
         return path
 
+    def has_checkpoint(self, spec: RunSpec) -> bool:
+        """Return whether the state of this run is kept: it is under way, or was when it was killed."""
+        return (self.directory(spec) / CHECKPOINT).exists()
+
     def tidy(self, spec: RunSpec) -> None:
         """Remove what a killed process left half-written, and the checkpoint of a run that is done.
 
@@ -207,7 +211,8 @@ def signed(values: dict[str, Any]) -> dict[str, Any]:
 def read_signed(path: Path) -> dict[str, Any]:
     """Read what ``to_bytes(signed(values))`` wrote, without the digest."""
     try:
-        raw = path.read_bytes()
+        with open(path, "rb") as file:
+            raw = file.read()
     except FileNotFoundError:
         raise
     except OSError as error:
@@ -216,7 +221,7 @@ def read_signed(path: Path) -> dict[str, Any]:
     digest = hashlib.sha256(body + b"\n}\n").hexdigest()
     if not signature or said != f'{digest}"\n}}\n'.encode():
         raise DamagedResult(f"{path} is damaged: it is not what was written ({len(raw)} bytes)")
-    values: dict[str, Any] = json.loads(raw)
+    values: dict[str, Any] = json.loads(raw.decode())
     del values["sha256"]
     return values
 
@@ -226,7 +231,7 @@ def read_result(path: Path) -> RunResult:
     values = read_signed(path)
     try:
         return RunResult.from_json(values)
-    except (ReliveError, KeyError, TypeError, ValueError) as error:
+    except (ReliveError, AttributeError, KeyError, TypeError, ValueError) as error:
         raise DamagedResult(f"{path} is not a result of this version: {error}") from error
 
 
@@ -236,7 +241,7 @@ def read_samples(directory: Path) -> list[npt.NDArray[np.uint8]]:
     if not path.exists():
         return []
     try:
-        with np.load(path, allow_pickle=False) as arrays:
+        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as arrays:
             return [arrays[f"task{k}"] for k in range(len(arrays.files))]
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise DamagedResult(f"{path} is damaged: {error}") from error

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import time
 import traceback
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import product
@@ -71,7 +72,7 @@ class Status:
     progress: dict[str, tuple[int, int]] = field(default_factory=dict)
     elsewhere: int = 0  # runs that another sweep is doing
     failures: list[Failure] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)  # damaged results, retries
+    notes: list[str] = field(default_factory=list)  # damaged results, retries, workers that were refused or lost
     done_share: float = 0.0  # of the whole cost, what is finished or under way in parts
 
 
@@ -117,7 +118,8 @@ class Sweep:
         self.data_dir = data_dir
         self.work = work
         self.versions = versions()
-        self.waiting = sorted({spec.name: spec for spec in specs}.values(), key=cost, reverse=True)
+        self.waiting = deque(sorted({spec.name: spec for spec in specs}.values(), key=cost, reverse=True))
+        self.elsewhere: set[str] = set()
         self.attempts: dict[str, int] = {}
         self.running: dict[Future[Any], _Run] = {}
         self.status = Status(total=len(self.waiting))
@@ -127,45 +129,61 @@ class Sweep:
     def run(self, watch: Watch | None = None) -> Status:
         """Do it all, and return how it ended; ``watch`` is called about four times a second.
 
-        An interrupt ends the workers; finished runs and finished tasks are kept.
+        Whatever stops it ends the workers; finished runs and finished tasks are kept.
         """
         try:
+            self._skip_done()
+            if self.waiting:
+                self.engine.prepare(list(self.waiting), self.versions, self.data_dir)
             while self.waiting or self.running:
                 self._fill()
                 if self.running:
-                    over, _ = wait(self.running, timeout=TICK, return_when=FIRST_COMPLETED)
-                    for future in over:
-                        self._collect(future)
-                elif self.waiting:  # everything left is being done by another sweep
+                    self._await()
+                elif self.waiting:  # everything left is being done by another sweep, or there are no workers
                     time.sleep(TICK)
                 self._look()
                 if watch is not None:
                     watch(self.status)
+        except BaseException:
+            self.engine.shutdown(wait=False, cancel_futures=True)  # before the leases go: nobody may begin these yet
+            raise
         finally:
             for run in self.running.values():
                 run.lease.close()
         return self.status
 
+    def _skip_done(self) -> None:
+        """Count what is done before anything is begun, so that shares and times are right from the start."""
+        left = []
+        for spec in self.waiting:
+            if self._is_done(spec, held=False) and not self.store.has_checkpoint(spec):
+                self._count(spec)
+            else:
+                left.append(spec)
+        self.waiting = deque(left)
+        self._look()
+
     def _fill(self) -> None:
         """Give the engine as many runs as it has slots for."""
-        held = []
-        while self.waiting and len(self.running) < self.engine.slots():
-            spec = self.waiting.pop(0)
-            if self._is_done(spec, held=False):
-                self._count(spec)
-                continue
-            lease = ExitStack()
-            if not lease.enter_context(self.store.lease(spec)):
-                lease.close()
-                held.append(spec)
-                continue
-            if self._is_done(spec, held=True):  # finished by another sweep between our two looks
-                lease.close()
-                self._count(spec)
-                continue
-            self._start(spec, lease)
-        self.status.elsewhere = len(held)
-        self.waiting += held
+        free = self.engine.slots() - len(self.running)
+        refused = []
+        while self.waiting and free > 0:
+            spec = self.waiting.popleft()
+            with ExitStack() as lease:
+                if not lease.enter_context(self.store.lease(spec)):
+                    refused.append(spec)
+                    self.elsewhere.add(spec.name)
+                    continue
+                self.elsewhere.discard(spec.name)
+                done = self._is_done(spec, held=True)  # by another sweep, since we looked
+                self.store.tidy(spec)
+                if done:
+                    self._count(spec)
+                else:
+                    self._start(spec, lease)
+                    free -= 1
+        self.waiting.extend(refused)
+        self.status.elsewhere = len(self.elsewhere)
 
     def _is_done(self, spec: RunSpec, held: bool) -> bool:
         """Return whether there is a whole result; a damaged one is set aside by who holds the run."""
@@ -178,27 +196,33 @@ class Sweep:
             return False
 
     def _start(self, spec: RunSpec, lease: ExitStack) -> None:
+        """Submit a run, which from then on owns its lease."""
         attempt = self.attempts[spec.name] = self.attempts.get(spec.name, 0) + 1
         runs_dir = str(self.store.root) if self.engine.writes_store else None
         job = Job(spec.to_json(), self.versions, runs_dir, self.data_dir)
-        self.running[self.engine.submit(self.work, job)] = _Run(spec, attempt, lease)
+        future = self.engine.submit(self.work, job)
+        self.running[future] = _Run(spec, attempt, lease.pop_all())
+
+    def _await(self) -> None:
+        """Wait a moment for runs to end; their futures are let go here, for an engine keeps a result until then."""
+        over, _ = wait(self.running, timeout=TICK, return_when=FIRST_COMPLETED)
+        for future in over:
+            self._collect(future)
 
     def _collect(self, future: Future[Any]) -> None:
         """Keep the result of a run that is over, or see to it that it is tried again."""
         run = self.running.pop(future)
         with run.lease:
-            try:
+            error = CancelledError("the engine gave it up") if future.cancelled() else future.exception()
+            if error is None:
                 result, samples = future.result()
-            except Exception as error:
-                trace = "".join(traceback.format_exception(error))
-                if run.attempt < ATTEMPTS:
-                    self.status.notes.append(f"{run.spec.name} failed and is tried again: {error!r}")
-                    self.waiting.insert(0, run.spec)
-                else:
-                    self.status.failures.append(Failure(run.spec, trace))
-                return
-            self.store.save(RunResult.from_json(result), samples)
-            self._count(run.spec)
+                self.store.save(RunResult.from_json(result), samples)
+                self._count(run.spec)
+            elif run.attempt < ATTEMPTS:
+                self.status.notes.append(f"{run.spec.name} failed and is tried again: {error!r}")
+                self.waiting.appendleft(run.spec)
+            else:
+                self.status.failures.append(Failure(run.spec, "".join(traceback.format_exception(error))))
 
     def _count(self, spec: RunSpec) -> None:
         self.status.done += 1
@@ -208,6 +232,7 @@ class Sweep:
         """Bring the status up to date."""
         status = self.status
         status.progress = self.engine.progress()
+        status.notes += self.engine.notes()
         status.running = [run.spec for run in self.running.values()]
         under_way = 0.0
         for spec in status.running:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import functools
 import os
+import pickle
 import signal
 import socket
 import threading
 import time
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +26,7 @@ from relive.errors import ReliveError
 from relive.experiments.spec import RunSpec
 
 REPORT_EVERY = 0.5  # seconds between two reports of one run
+REPORT, RESULT, ERROR = "report", "result", "error"  # what a local worker's messages are
 
 Samples = list[npt.NDArray[np.uint8]]
 Report = Callable[[str, int, int], None]  # run's name, task (from 1), iteration
@@ -69,14 +75,23 @@ def report_with(report: Report) -> None:
     _Process.report = staticmethod(report)
 
 
+def differences(mine: dict[str, str], drivers: dict[str, str]) -> str:
+    """Say in what a worker differs from the driver, of what decides the bits; an empty text if in nothing.
+
+    >>> differences({"torch": "2.9", "numpy": "2.4"}, {"torch": "2.13", "numpy": "2.4"})
+    'torch 2.9 (driver: 2.13)'
+    """
+    return ", ".join(
+        f"{name} {mine.get(name)} (driver: {theirs})" for name, theirs in drivers.items() if mine.get(name) != theirs
+    )
+
+
 def check_versions(mine: dict[str, str], drivers: dict[str, str]) -> None:
-    """Refuse if this process differs from the driver in what decides the bits."""
-    differ = [
-        f"{name} {mine.get(name)} (driver: {drivers[name]})" for name in drivers if mine.get(name) != drivers[name]
-    ]
+    """Refuse if this process would not give the driver's bits."""
+    differ = differences(mine, drivers)
     if differ:
         raise VersionsDiffer(
-            f"worker {socket.gethostname()} (process {os.getpid()}) has {', '.join(differ)}; install the driver's there"
+            f"worker {socket.gethostname()} (process {os.getpid()}) has {differ}; install the driver's there"
         )
 
 
@@ -109,15 +124,37 @@ def _load(name: str, data_dir: str | None) -> Dataset:
     return load(name, data_dir, quiet=True)
 
 
-def start_local(report: Report) -> None:
-    """Set up a process of the local engine: it leaves Ctrl-C to the driver, and dies with it."""
+def serve(pipe: Connection, driver: int) -> None:
+    """Be a process of the local engine: do what comes through the pipe, one call at a time, until told to stop.
+
+    Ctrl-C is left to the driver; when the driver dies, however, the process dies too.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    driver = os.getppid()
+    threading.Thread(target=_die_with, args=(driver,), daemon=True).start()
+    report_with(lambda *report: pipe.send((REPORT, report)))
+    with contextlib.suppress(EOFError, OSError):  # the driver is gone
+        while call := pipe.recv():
+            fn, args, kwargs = call
+            try:
+                answer = RESULT, fn(*args, **kwargs)
+            except BaseException as error:
+                answer = ERROR, _portable(error)
+            pipe.send(answer)
 
-    def watch() -> None:
-        while os.getppid() == driver:
-            time.sleep(0.2)
-        os._exit(1)
 
-    threading.Thread(target=watch, daemon=True).start()
-    report_with(report)
+def _die_with(driver: int) -> None:
+    """End this process when the driver, which started it, is its parent no more."""
+    while os.getppid() == driver:
+        time.sleep(0.2)
+    os._exit(1)
+
+
+def _portable(error: BaseException) -> BaseException:
+    """Return the exception with its traceback as a note, in a form that another process can read."""
+    trace = f"in worker process {os.getpid()}:\n{traceback.format_exc()}"
+    try:
+        pickle.dumps(copy.copy(error))
+    except Exception:
+        error = RuntimeError(repr(error))
+    error.add_note(trace)
+    return error

@@ -1,0 +1,183 @@
+"""Runs on a Dask cluster: the same executor interface, with the data sets sent to each worker once."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import warnings
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, ParamSpec, TypeVar
+
+from relive.data.sources import Dataset, load
+from relive.errors import InputError, ReliveError
+from relive.experiments.engines import Engine
+from relive.experiments.run import versions as my_versions
+from relive.experiments.spec import RunSpec
+from relive.experiments.worker import differences, give, report_with
+
+try:
+    from distributed import Client, Status, Worker, WorkerPlugin
+    from distributed.versions import VersionMismatchWarning
+except ImportError as error:
+    raise InputError(f"the Dask engine is not installed ({error}): pip install 'relive[dask]'") from error
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+TOPIC = "relive"  # of the events that workers send
+PATIENCE = 5  # seconds in which a scheduler must answer
+
+
+class Abandoned(ReliveError):  # noqa: N818
+    """Nobody waits for this run any more: its sweep was stopped."""
+
+
+@dataclass
+class Outfit(WorkerPlugin):
+    """What every worker gets once, when it joins, however late: the data sets, and the leave to do runs.
+
+    The leave is a Dask resource that a run asks for: a worker that differs from the driver never gets it, and the
+    others get it once, since a run has its process to itself (the number of torch's threads is the process's).
+
+    Parameters
+    ----------
+    versions
+        The driver's.
+    data
+        The data sets.
+    """
+
+    versions: dict[str, str]
+    data: list[Dataset] = field(repr=False)
+    idempotent = True  # a second sweep of the same kind finds it in place
+
+    @property
+    def name(self) -> str:
+        """The name of the plugin, and of the resource: the same only for the same outfit."""
+        identity = [self.versions, [data.name for data in self.data]]
+        return f"relive-{hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:12]}"
+
+    async def setup(self, worker: Worker) -> None:
+        differ = differences(my_versions(), self.versions)
+        if differ:
+            worker.log_event(TOPIC, {"refused": f"worker {worker.address} is not used: it has {differ}"})
+            return
+        for data in self.data:
+            give(data)
+        report_with(_Report(worker))
+        await worker.set_resources(**{self.name: 1})
+        # Runs that have lost their last worker wait for one to join, and it had no leave when it did:
+        worker.status = Status.paused
+        worker.status = Status.running
+        worker.log_event(TOPIC, {"ready": worker.address, "outfit": self.name})
+
+
+@dataclass(frozen=True)
+class _Report:
+    """Sends a run's progress to the driver, and stops the run if there is none any more."""
+
+    worker: Worker
+
+    def __call__(self, name: str, task: int, iteration: int) -> None:
+        state = self.worker.state.tasks.get(self.worker.get_current_task())
+        if state is None or state.state == "cancelled":
+            raise Abandoned(f"{name}: its sweep was stopped")
+        self.worker.log_event(TOPIC, {"run": name, "task": task, "iteration": iteration})
+
+
+class DaskEngine(Engine):
+    """The workers of a Dask cluster; only the driver writes to the store.
+
+    Runs of a worker that dies are done again on another one by Dask; workers may join at any time.
+
+    Parameters
+    ----------
+    scheduler
+        The address of its scheduler, such as ``tcp://127.0.0.1:8786``.
+    """
+
+    writes_store = False
+
+    def __init__(self, scheduler: str) -> None:
+        self._address = scheduler
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", VersionMismatchWarning)  # prepare() says it better
+                self._client: Any = Client(scheduler, timeout=PATIENCE, name="relive", set_as_default=False)
+        except (OSError, ValueError) as error:
+            raise InputError(f"no Dask scheduler answers at {scheduler}: {error}") from error
+        self._executor = self._client.get_executor()
+        self._resource = ""
+        self._progress: dict[str, tuple[int, int]] = {}
+        self._notes: deque[str] = deque()
+        self._ready: set[str] = set()
+
+    def prepare(self, specs: Sequence[RunSpec], versions: dict[str, str], data_dir: str | None) -> None:
+        """Refuse workers that differ from the driver, by name, and hand the others the data sets."""
+        self._refuse_others(versions)
+        names = sorted({spec.dataset for spec in specs})
+        outfit = Outfit(versions, [load(name, data_dir, quiet=True) for name in names])
+        self._resource = outfit.name
+        self._executor = self._client.get_executor(pure=False, resources={outfit.name: 1})
+        self._client.subscribe_topic(TOPIC, self._hear)
+        self._client.register_plugin(outfit, name=outfit.name)
+
+    def _refuse_others(self, versions: dict[str, str]) -> None:
+        refused = []
+        for address, answer in self._client.run(my_versions, on_error="return").items():
+            differ = differences(answer, versions) if isinstance(answer, dict) else f"no working relive: {answer!r}"
+            if differ:
+                refused.append(f"worker {address} has {differ}")
+        if refused:
+            raise InputError(
+                "results must not depend on where they were computed, but these differ from the driver:\n  "
+                + "\n  ".join(refused)
+                + "\nInstall the driver's versions there, or end these workers"
+            )
+
+    def slots(self) -> int:
+        try:
+            workers = self._client.sync(self._client.scheduler.identity)["workers"]  # asked now, nothing cached
+        except OSError as error:
+            raise ReliveError(
+                f"lost the Dask scheduler at {self._address}: {error}. Finished runs are kept; the same command goes on"
+            ) from error
+        ready = {
+            address: worker["nthreads"] for address, worker in workers.items() if self._resource in worker["resources"]
+        }
+        for address in self._ready - ready.keys():
+            self._notes.append(f"worker {address} has left; if it had a run, another does it again")
+        for address in ready.keys() - self._ready:
+            if ready[address] > 1:
+                self._notes.append(
+                    f"worker {address} has {ready[address]} threads but does one run at a time: "
+                    "start more workers with --nthreads 1"
+                )
+        self._ready = set(ready)
+        return len(ready)
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        future: Future[T] = self._executor.submit(fn, *args, **kwargs)
+        return future
+
+    def progress(self) -> dict[str, tuple[int, int]]:
+        return dict(self._progress)
+
+    def notes(self) -> list[str]:
+        return [self._notes.popleft() for _ in range(len(self._notes))]
+
+    def _hear(self, event: tuple[float, dict[str, Any]]) -> None:
+        """Take an event of a worker; called in the client's thread."""
+        message = event[1]
+        if "run" in message:
+            self._progress[message["run"]] = (message["task"], message["iteration"])
+        elif "refused" in message:
+            self._notes.append(message["refused"])
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Leave the cluster as it is; with ``wait=False`` what it is doing for us is given up."""
+        self._executor.shutdown(wait=wait)
+        self._client.close()

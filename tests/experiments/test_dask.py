@@ -1,0 +1,199 @@
+"""Sweeps on a real Dask cluster, a scheduler and workers as processes on loopback, some of which are killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+from distributed import Client
+
+from relive.errors import InputError
+from relive.experiments import worker
+from relive.experiments.dask_engine import TOPIC, DaskEngine
+from relive.experiments.run import versions
+from relive.experiments.store import Store
+from relive.experiments.sweep import Status, Sweep
+from tests.experiments.small import InProcess, bits, failing, quick, small, specs, until
+
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")  # Dask's own sockets
+
+
+class Cluster:
+    """A scheduler, workers by name, and a client of the test's own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self.client: Any = None
+
+    def open(self) -> None:
+        """Start the scheduler."""
+        contact = self.folder / "scheduler.json"
+        self._start("scheduler", "--port", "0", "--dashboard-address", "127.0.0.1:0", "--scheduler-file", str(contact))
+        until(lambda: contact.exists() and contact.read_text().endswith("}"))
+        self.address: str = json.loads(contact.read_text())["address"]
+        self.client = Client(self.address, set_as_default=False)
+
+    def _start(self, name: str, *arguments: str, path: str = "") -> None:
+        kind = "scheduler" if name == "scheduler" else "worker"
+        command = [sys.executable, "-m", f"distributed.cli.dask_{kind}", "--host", "127.0.0.1"]
+        log = (self.folder / f"{name}.log").open("wb")
+        self.processes[name] = subprocess.Popen(
+            [*command, *arguments], stdout=log, stderr=log, env=os.environ | {"PYTHONPATH": path}
+        )
+        log.close()
+
+    def join(self, name: str, path: str = "") -> None:
+        """Start a worker."""
+        options = ["--name", name, "--nthreads", "1", "--no-nanny", "--no-dashboard"]
+        self._start(name, self.address, *options, "--local-directory", str(self.folder), path=path)
+
+    def kill(self, name: str) -> None:
+        self.processes[name].send_signal(signal.SIGKILL)
+        self.processes[name].wait()
+
+    def workers(self) -> dict[str, str]:
+        """Return the address of each worker by its name."""
+        workers = self.client.sync(self.client.scheduler.identity)["workers"]
+        return {info["name"]: address for address, info in workers.items()}
+
+    def busy(self) -> list[str]:
+        """Return the names of the workers that have a run."""
+        processing = self.client.processing()
+        return [name for name, address in self.workers().items() if processing.get(address)]
+
+    def events(self, kind: str) -> list[str]:
+        """Return what workers have said."""
+        return [event[kind] for _, event in self.client.get_events(TOPIC) if kind in event]
+
+    def close(self) -> None:
+        if self.client is not None:
+            self.client.close()
+        for process in self.processes.values():
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    cluster = Cluster(tmp_path_factory.mktemp("dask"))
+    try:
+        cluster.open()
+        cluster.join("a")
+        cluster.join("b")
+        until(lambda: len(cluster.workers()) == 2)
+        yield cluster
+    finally:
+        cluster.close()
+
+
+class TestCluster:
+    """In this order: a and b are killed in the first test, c joins late, d in the last one, with another numpy."""
+
+    def test_killed_workers_and_late_ones_lose_nothing(self, cluster: Cluster, tmp_path: Path) -> None:
+        cells = [("split", "class", "rtf"), ("split", "class", "si"), ("permuted", "task", "xdg")]
+        todo = [small(*cell, seed=seed) for cell in cells for seed in (0, 1)]
+        killed: list[str] = []
+
+        def watch(status: Status) -> None:
+            if not killed and status.progress:
+                killed.append(cluster.busy()[0])
+                cluster.kill(killed[0])
+            elif len(killed) == 1 and status.done:
+                killed.append(({"a", "b"} - set(killed)).pop())
+                cluster.kill(killed[1])
+                cluster.join("c")  # now nobody is there, and runs wait for it
+
+        with DaskEngine(cluster.address) as engine:
+            status = Sweep(todo, Store(tmp_path / "dask"), engine).run(watch)
+        assert (status.done, status.failures, sorted(killed)) == (6, [], ["a", "b"])
+        assert len([note for note in status.notes if "has left" in note]) == 2
+        assert [path.name for path in (tmp_path / "dask").glob("*/*.safetensors")] == [], "only the driver writes"
+
+        Sweep(todo, Store(tmp_path / "local"), InProcess()).run()
+        assert bits(Store(tmp_path / "dask")) == bits(Store(tmp_path / "local"))
+
+    def test_data_reach_a_worker_once(self, cluster: Cluster, tmp_path: Path) -> None:
+        job = worker.Job(small("split", "class", "si").to_json(), versions())
+        assert len(pickle.dumps(job)) < 3000, "not with the runs"
+        for seed in (2, 3):  # nor with each sweep
+            with DaskEngine(cluster.address) as engine:
+                assert Sweep([small("split", "class", "si", seed)], Store(tmp_path), engine).run().done == 1
+        ready = cluster.events("ready")
+        assert len(ready) == len(set(ready)) == 3
+        (loaded,) = cluster.client.run(_looked_for_data).values()
+        assert loaded == (["digits"], 0)
+
+    def test_a_failing_run_is_told_with_its_traceback(self, cluster: Cluster, tmp_path: Path) -> None:
+        with DaskEngine(cluster.address) as engine:
+            status = Sweep(specs(3), Store(tmp_path), engine, work=failing).run()
+        assert status.done == 2
+        assert len(status.notes) == 1
+        (failure,) = status.failures
+        assert failure.spec == specs(3)[1]
+        assert 'in failing\n    raise ValueError("seed 1' in failure.trace
+
+    def test_a_stopped_sweep_stops_its_runs(self, cluster: Cluster, tmp_path: Path) -> None:
+        def watch(status: Status) -> None:
+            if status.progress:
+                raise KeyboardInterrupt
+
+        endless = replace(small("split", "class", "none"), iters=10_000_000)
+        with DaskEngine(cluster.address) as engine, pytest.raises(KeyboardInterrupt):
+            Sweep([endless], Store(tmp_path), engine).run(watch)
+        until(lambda: list(cluster.client.run(_threads_at_work).values()) == [0], seconds=20)
+        with Store(tmp_path).lease(endless) as mine:
+            assert mine
+
+    def test_other_versions_are_refused_by_name(self, cluster: Cluster, tmp_path: Path) -> None:
+        other = tmp_path / "numpy-0.0.1.dist-info"
+        other.mkdir()
+        (other / "METADATA").write_text("Metadata-Version: 2.1\nName: numpy\nVersion: 0.0.1\n")
+        with DaskEngine(cluster.address) as engine:
+            engine.prepare(specs(1), versions(), None)
+            cluster.join("d", path=str(tmp_path))
+            until(lambda: len(cluster.workers()) == 2 and cluster.events("refused"))
+            late = cluster.workers()["d"]
+            refusal = f"worker {late} is not used: it has numpy 0.0.1 (driver: {versions()['numpy']})"
+            assert cluster.events("refused") == engine.notes() == [refusal]
+            assert engine.slots() == 1, "c; d has no leave"
+        engine = DaskEngine(cluster.address)
+        with pytest.raises(InputError, match=rf"worker {late} has numpy 0\.0\.1 \(driver: "):
+            Sweep(specs(2), Store(tmp_path / "runs"), engine, work=quick).run()
+        assert Store(tmp_path / "runs").scan() == ([], []), "before anything ran"
+
+
+def _looked_for_data() -> tuple[list[str], int]:
+    """Return the data sets that this process was given, and how many it has looked for itself."""
+    return sorted(worker._Process.given), worker._load.cache_info().misses
+
+
+def _threads_at_work(dask_worker: Any) -> int:
+    return len(dask_worker.active_threads)
+
+
+def test_no_scheduler_is_said_clearly_and_soon() -> None:
+    start = time.monotonic()
+    with pytest.raises(InputError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9"):
+        DaskEngine("tcp://127.0.0.1:9")
+    assert time.monotonic() - start < 15
+    with pytest.raises(InputError, match="no Dask scheduler answers at nonsense://here"):
+        DaskEngine("nonsense://here")
+
+
+def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "relive.experiments.dask_engine")
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(InputError, match=r"pip install 'relive\[dask\]'"):
+        import_module("relive.experiments.dask_engine")
