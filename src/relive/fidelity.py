@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, get_args, get_type_hints
 
 from relive.errors import InputError, unknown
@@ -67,7 +67,7 @@ class Fidelity:
 
     def to_json(self) -> dict[str, str]:
         """Return the choices as plain names and values."""
-        return asdict(self)
+        return {name: getattr(self, name) for name in CHOICES}
 
 
 CHOICES: dict[str, tuple[str, ...]] = {
@@ -96,7 +96,7 @@ def name_of(fidelity: Fidelity) -> str:
 
     def departures(preset: str) -> list[str]:
         base = FIDELITIES[preset]
-        return [f"{n}={v}" for n, v in asdict(fidelity).items() if v != getattr(base, n)]
+        return [f"{n}={v}" for n, v in fidelity.to_json().items() if v != getattr(base, n)]
 
     nearest = min(FIDELITIES, key=lambda preset: len(departures(preset)))
     return ",".join([nearest, *departures(nearest)])

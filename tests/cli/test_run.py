@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from relive.cli import main
+from relive.experiments.run import make_spec
+from relive.experiments.store import Store
 
 QUICK = ["--dataset", "digits", "--iters", "5"]
 
@@ -149,6 +151,18 @@ def test_an_interrupt_keeps_the_finished_tasks_and_the_run_goes_on_to_the_same_b
     (first,) = tmp_path.glob("runs/*/samples.npz")
     (second,) = tmp_path.glob("other/*/samples.npz")
     assert first.read_bytes() == second.read_bytes()
+
+
+def test_the_same_run_is_not_done_twice_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["relive", "run", *QUICK, "--method", "none"])
+    lease = Store(Path("runs")).lease(make_spec(method="none", dataset="digits", iters=5))
+    with lease, pytest.raises(SystemExit) as exit_:
+        main()
+    assert exit_.value.code == 2
+    assert "this very run is under way in another process" in capfd.readouterr().err
 
 
 def test_help_answers_without_torch(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def test_ewc_has_one_term_per_past_task(scenario: str, fidelity: Fidelity) -> No
 @pytest.mark.parametrize("scenario", SCENARIOS)
 @pytest.mark.parametrize("fidelity", FIDELITIES, ids=IDS)
 def test_online_ewc_has_one_decaying_term(scenario: str, fidelity: Fidelity) -> None:
-    lam, gamma, tasks = 1000.0, 0.6, plain.split_tasks()
+    lam, gamma, tasks = 2000.0, 0.6, plain.split_tasks()
     layout = plain.Layout.of(scenario, tasks)
     learner = plain.learner_of("online-ewc", scenario, tasks, fidelity, lam=lam, gamma=gamma)
     shares: list[float] = []

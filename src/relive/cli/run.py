@@ -117,6 +117,7 @@ def _number(name: str, text: str) -> float:
 
 def _run(spec: RunSpec, runs_dir: Path, data_dir: Path | None, quiet: bool) -> tuple[RunResult, Path]:
     """Train, keeping the state after every task, and draw the pictures."""
+    from relive.data.protocols import tasks_of
     from relive.data.sources import load
     from relive.experiments.checkpoint import FileCheckpoint
     from relive.experiments.run import run, versions
@@ -124,13 +125,19 @@ def _run(spec: RunSpec, runs_dir: Path, data_dir: Path | None, quiet: bool) -> t
     from relive.report.pictures import draw_run
 
     data = load(spec.dataset, data_dir, quiet=quiet)
+    tasks_of(spec.protocol, data, spec.tasks, spec.seed)  # what cannot be is refused before anything is written
     store = Store(runs_dir)
     directory = store.directory(spec)
     checkpoint = FileCheckpoint(store, spec, versions())
     observer = _observer(spec, quiet)
     try:
-        with observer:
+        with store.lease(spec) as mine, observer:
+            if not mine:
+                raise InputError(
+                    f"this very run is under way in another process, in {directory}; wait for it or stop it"
+                )
             outcome = run(spec, data=data, observer=observer, checkpoint=checkpoint)
+            store.save(outcome.result, outcome.samples)
     except KeyboardInterrupt:
         kept = checkpoint.load()
         done = len(kept[1].matrix) if kept else 0
@@ -141,7 +148,6 @@ def _run(spec: RunSpec, runs_dir: Path, data_dir: Path | None, quiet: bool) -> t
             else f"stopped before the first of {spec.tasks} tasks was finished: nothing was kept."
         )
         raise typer.Exit(130) from None
-    store.save(outcome.result, outcome.samples)
     draw_run(outcome.result, outcome.samples, directory)
     return outcome.result, directory
 
