@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
+from relive.errors import InputError
 from relive.learner import Learner, Rows
 from relive.methods import METHODS
 from relive.seeds import stream
@@ -175,6 +176,15 @@ def test_the_seed_decides(method: str) -> None:
     assert not torch.equal(ends[0]["net.head.weight"], ends[2]["net.head.weight"])
 
 
+def test_batches_and_noise_have_a_stream_each() -> None:
+    """So that a method that draws noise sees the same batches as one that draws none."""
+    tasks = plain.split_tasks()
+    learner, other = (plain.learner_of(method, "class", tasks) for method in ("none", "rtf"))
+    assert not torch.equal(learner.batch_rng.get_state(), learner.noise_rng.get_state())
+    for ours, theirs in zip(plain.record(learner, tasks[:2], 4), plain.record(other, tasks[:2], 4), strict=True):
+        assert torch.equal(ours.current.x, theirs.current.x)
+
+
 @pytest.mark.parametrize("scenario", ["task", "domain", "class"])
 def test_prediction_is_the_best_active_unit(scenario: str) -> None:
     tasks = plain.split_tasks()
@@ -215,3 +225,14 @@ def test_a_task_smaller_than_a_batch() -> None:
     tasks = plain.split_tasks()
     steps = plain.record(plain.learner_of("none", "class", tasks, batch_size=1000), tasks[:1], 2)
     assert [len(step.batch) for step in steps] == [18, 18]
+
+
+def test_tasks_that_do_not_follow_on_are_refused() -> None:
+    tasks = plain.split_tasks()
+    learner = plain.learner_of("rtf", "class", tasks)
+    with pytest.raises(InputError, match="learn was given 2 tasks after 0 learned ones"):
+        learner.learn(tasks[:2], 1)
+    learner.learn(tasks[:1], 1)
+    with pytest.raises(InputError, match="learn was given 1 tasks after 1 learned ones"):
+        learner.learn(tasks[1:2], 1)
+    assert learner.seen == 1

@@ -25,8 +25,8 @@ def accuracy(learner: Learner, task: Task, index: int, limit: int | None = None,
 def average_accuracy(matrix: Matrix) -> float:
     """Return the unweighted mean over tasks of the final model's accuracy.
 
-    >>> average_accuracy([[1.0, 0.5], [0.8, 0.9]])
-    0.85
+    >>> average_accuracy([[1.0, 0.5], [0.5, 1.0]])
+    0.75
     """
     return sum(matrix[-1]) / len(matrix[-1])
 

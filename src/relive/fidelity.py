@@ -87,6 +87,17 @@ AS_WRITTEN = Fidelity(
 FIDELITIES: dict[str, Fidelity] = {"as_run": AS_RUN, "as_written": AS_WRITTEN}
 
 
+def fidelity_of(name: str) -> Fidelity:
+    """Return the set of choices of that name.
+
+    >>> fidelity_of("as_written") is AS_WRITTEN
+    True
+    """
+    if name not in FIDELITIES:
+        raise InputError(f"fidelity = {name!r}: choose one of {', '.join(FIDELITIES)}")
+    return FIDELITIES[name]
+
+
 def name_of(fidelity: Fidelity) -> str:
     """Say a set of choices shortly: its preset, and what departs from it.
 

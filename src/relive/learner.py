@@ -10,6 +10,7 @@ from torch import Tensor
 
 from relive.batch import Batch, concat, hard_rows
 from relive.data.protocols import Task
+from relive.errors import InputError, ReliveError
 from relive.fidelity import AS_RUN, Fidelity
 from relive.methods import Method, Problem, check_scenario
 from relive.networks import Sizes
@@ -108,6 +109,11 @@ class Learner:
             Called after every step with its number, from 1, and the loss.
         """
         method, net = self.method, self.net
+        if len(tasks) != self.seen + 1:
+            raise InputError(
+                f"learn was given {len(tasks)} tasks after {self.seen} learned ones: give all tasks so far, "
+                f"the new one last, as in learn(tasks[:{self.seen + 1}], iterations)"
+            )
         self.seen = seen = len(tasks)
         method.before_task(net, seen)
         groups = method.training_groups(seen)
@@ -131,8 +137,14 @@ class Learner:
             loss.backward()  # type: ignore[no-untyped-call]
             self.optimizer.step()
             method.after_step(net)
+            value = loss.item()
+            if not math.isfinite(value):
+                raise ReliveError(
+                    f"the loss became {value} in task {seen}, iteration {iteration}: training diverged. "
+                    "Lower the method's strength or the learning rate"
+                )
             if on_step is not None:
-                on_step(iteration, loss.item())
+                on_step(iteration, value)
         method.after_task(net, tasks[-1], seen)
 
     def _rows(self, tasks: Sequence[Task], group: list[int], drawn: list[Tensor]) -> Batch:

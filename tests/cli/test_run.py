@@ -82,6 +82,9 @@ def test_a_run_is_shown_beside_the_paper_and_leaves_its_directory(tmp_path: Path
         (["--method", "ewc", "--set", "lambda=3"], "unknown setting of EWC 'lambda'"),
         (["--method", "rtf", "--set", "c=1"], "RtF has no settings"),
         (["--set", "c"], "write it as NAME=VALUE"),
+        (["--method", "si", "--set", "c=1", "--set", "c=2"], "--set gives c twice: 1 and 2"),
+        (["--dataset", "digits", "--threads", "100000"], "threads = 100000: this machine has"),
+        (["--seed", str(2**63)], "it must be below 2**63"),
         (["--fidelity", "as_told"], "fidelity = 'as_told': choose one of as_run, as_written"),
         (["--choose", "fisher_label=true"], "did you mean 'fisher_labels'?"),
         (["--choose", "fisher_labels=wrong"], "choose one of predicted, true, expected"),
@@ -121,7 +124,10 @@ def test_a_corrupted_file_is_named_and_not_used(tmp_path: Path) -> None:
     assert not (tmp_path / "runs").exists()
 
 
-def test_an_interrupt_keeps_the_finished_tasks_and_the_run_goes_on_to_the_same_bits(tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_keeps_the_finished_tasks_and_the_run_goes_on_to_the_same_bits(
+    tmp_path: Path, how: signal.Signals
+) -> None:
     arguments = ["run", "--dataset", "digits", "--iters", "25", "--json"]
     process = subprocess.Popen(
         [sys.executable, "-m", "relive", *arguments],
@@ -135,7 +141,7 @@ def test_an_interrupt_keeps_the_finished_tasks_and_the_run_goes_on_to_the_same_b
         assert time.monotonic() < deadline
         assert process.poll() is None
         time.sleep(0.02)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(how)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert out == ""
@@ -145,12 +151,53 @@ def test_an_interrupt_keeps_the_finished_tasks_and_the_run_goes_on_to_the_same_b
     resumed = relive(*arguments, cwd=tmp_path)
     whole = relive(*arguments, "--runs-dir", "other", cwd=tmp_path)
     assert resumed.returncode == whole.returncode == 0
+    assert "going on after task" in resumed.stderr
     assert "learned task 1 of 5" not in resumed.stderr
     for key in ("accuracy_matrix", "curve", "average_accuracy", "spec"):
         assert json.loads(resumed.stdout)[key] == json.loads(whole.stdout)[key]
     (first,) = tmp_path.glob("runs/*/samples.npz")
     (second,) = tmp_path.glob("other/*/samples.npz")
     assert first.read_bytes() == second.read_bytes()
+
+
+def test_a_diverged_run_is_an_error_not_a_result(tmp_path: Path) -> None:
+    arguments = ["--dataset", "digits", "--scenario", "task", "--method", "ewc", "--iters", "20", "--set", "lam=1e308"]
+    done = relive("run", *arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "training diverged" in done.stderr
+    assert not list(tmp_path.glob("runs/*/result.json"))
+
+
+def test_output_that_cannot_be_printed_is_said(tmp_path: Path) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "relive", "run", *QUICK, "--method", "none", "--json", "--quiet"],
+            cwd=tmp_path,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+    assert done.returncode == 2
+    assert "cannot print: [Errno 28] No space left on device" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.glob("runs/*/result.json"))
+
+
+def test_a_damaged_checkpoint_is_said_and_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["relive", "run", *QUICK, "--method", "none", "--runs-dir", "runs"])
+    path = Store(Path("runs")).prepare(make_spec(method="none", dataset="digits", iters=5)) / "checkpoint.safetensors"
+    path.write_bytes(b"not a checkpoint")
+    with pytest.raises(SystemExit) as exit_:
+        main()
+    assert exit_.value.code == 0
+    err = capfd.readouterr().err
+    assert "checkpoint.safetensors is damaged" in err
+    assert "learned task 1 of 5" in err
 
 
 def test_the_same_run_is_not_done_twice_at_a_time(
@@ -182,7 +229,8 @@ def test_methods_are_listed_with_their_settings(tmp_path: Path) -> None:
     done = relive("methods", "--json", cwd=tmp_path)
     listing = json.loads(done.stdout)
     assert list(listing) == ["none", "xdg", "ewc", "online-ewc", "si", "lwf", "dgr", "dgr-distill", "rtf", "offline"]
-    assert listing["online-ewc"]["settings"] == {"lam": 5000.0, "gamma": 1.0}
+    assert listing["online-ewc"]["settings"]["split"] == {"lam": 5000.0, "gamma": 1.0}
+    assert listing["xdg"]["settings"] == {"split": {"proportion": 0.95}, "permuted": {"proportion": 0.55}}
     assert listing["xdg"]["scenarios"] == ["task"]
     table = relive("methods", cwd=tmp_path).stdout
     assert "Kirkpatrick" in table

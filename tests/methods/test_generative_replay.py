@@ -165,7 +165,9 @@ def test_replays_are_divided_over_the_earlier_tasks(seen: int, rows: int) -> Non
 
 def test_replay_is_drawn_anew_each_time() -> None:
     tasks = plain.split_tasks()
-    steps = plain.record(plain.learner_of("rtf", "class", tasks), tasks[:2], 2)
+    learner = plain.learner_of("rtf", "class", tasks)
+    learner.learn(tasks[:1], 2)
+    steps = plain.record(learner, tasks[:2], 2)
     assert not torch.equal(steps[0].replayed, steps[1].replayed)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from importlib.metadata import version
 from typing import Annotated
@@ -47,11 +48,14 @@ def _options(
 
 def main() -> None:
     """Run the command line; what was asked wrongly is said in one message, with exit code 2."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # being ended is an interrupt: say what was kept
     try:
         app()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except ReliveError as error:
         err.print(f"[bold red]error:[/] {err.escape(str(error))}")
         sys.exit(2)
-    except BrokenPipeError:
-        sys.stderr.close()  # the reader of our output has left, which is no error
-        sys.exit(0)
+    except OSError as error:
+        err.print(f"[bold red]error:[/] cannot print: {err.escape(str(error))}; a finished run is kept all the same")
+        sys.exit(2)

@@ -89,7 +89,7 @@ def verify(names: Names = None, data_dir: DataDir = None) -> None:
     right = True
     for name in _known(names):
         copies = survey(name, data_dir)
-        if not names and not any(copy.path for copy in copies):
+        if not copies or (not names and not any(copy.path for copy in copies)):
             out.print(f"{name}: {_whereabouts(name, data_dir)}", markup=False)
             continue
         for copy in copies:

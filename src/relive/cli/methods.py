@@ -18,7 +18,7 @@ def command(
 
     Example: relive methods
     """
-    from relive.experiments.paper import PUBLISHED
+    from relive.experiments.paper import PRESETS, PUBLISHED, preset_settings
     from relive.methods import METHODS, settings_of
 
     if as_json:
@@ -26,7 +26,7 @@ def command(
             name: {
                 "title": method.title,
                 "scenarios": list(method.scenarios),
-                "settings": settings_of(method),
+                "settings": {protocol: preset_settings(protocol, name) for protocol in PRESETS},
                 "reference": method.reference,
             }
             for name, method in METHODS.items()
@@ -44,7 +44,9 @@ def command(
     out.print("\n[bold]settings[/] (--set NAME=VALUE, with their defaults)")
     for name, method in METHODS.items():
         for key, default in settings_of(method).items():
-            out.print(f"  {name:<12} {key}={default:g}  [dim]{method.explain[key]}[/]")
+            permuted = preset_settings("permuted", name)[key]
+            other = f" (permuted: {permuted:g})" if permuted != default else ""
+            out.print(f"  {name:<12} {key}={default:g}{other}  [dim]{method.explain[key]}[/]")
     out.print(
         "\nsplit Class-IL: the paper's average accuracy in %, mean ± SEM of 20 runs. XdG needs the task to be known."
     )

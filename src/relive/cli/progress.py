@@ -36,6 +36,9 @@ class LiveObserver(Observer):
     def __exit__(self, *exception: object) -> None:
         self.progress.stop()
 
+    def resumed(self, done: int) -> None:
+        self.console.print(f"going on after task {done} of {self.spec.tasks}")
+
     def task_started(self, task: int) -> None:
         self.progress.update(self.bar, number=task + 1, completed=task * self.spec.iters)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,10 +13,11 @@ from relive.cli.console import err, out
 from relive.errors import InputError
 from relive.experiments.paper import PUBLISHED, RUNS_PER_CELL, known_to_fail
 from relive.experiments.spec import RunResult, RunSpec
-from relive.fidelity import FIDELITIES, name_of
+from relive.fidelity import fidelity_of, name_of
 
 if TYPE_CHECKING:
-    from relive.experiments.run import Observer
+    from relive.experiments.run import Checkpoint, Observer
+    from relive.experiments.store import Store
 
 PROTOCOL = Annotated[str, typer.Option(help="split or permuted.")]
 SCENARIO = Annotated[str, typer.Option(help="What is known of tasks: task, domain or class.")]
@@ -74,8 +74,6 @@ def command(
     """Train one method and print its accuracy on every task beside the paper's number."""
     from relive.experiments.run import make_spec
 
-    if fidelity not in FIDELITIES:
-        raise InputError(f"fidelity = {fidelity!r}: choose one of {', '.join(FIDELITIES)}")
     given = {"tasks": tasks, "iters": iters, "threads": threads}
     spec = make_spec(
         protocol,
@@ -83,7 +81,7 @@ def command(
         method,
         seed=seed,
         dataset=dataset,
-        fidelity=FIDELITIES[fidelity].choose(_pairs("--choose", choose)),
+        fidelity=fidelity_of(fidelity).choose(_pairs("--choose", choose)),
         settings={name: _number(name, value) for name, value in _pairs("--set", settings).items()},
         **{name: value for name, value in given.items() if value is not None},
     )
@@ -92,18 +90,20 @@ def command(
         err.print(f"[yellow]hint:[/] {hint}")
     result, directory = _run(spec, runs_dir, data_dir, quiet)
     if as_json:
-        sys.stdout.write(json.dumps(result.to_json()) + "\n")
+        typer.echo(json.dumps(result.to_json()))
     else:
         _show(result, directory)
 
 
 def _pairs(option: str, texts: list[str] | None) -> dict[str, str]:
     """Return NAME=VALUE texts as a dictionary."""
-    pairs = {}
+    pairs: dict[str, str] = {}
     for text in texts or []:
         name, equals, value = text.partition("=")
         if not equals or not name or not value:
             raise InputError(f"{option} {text!r}: write it as NAME=VALUE")
+        if name.strip() in pairs:
+            raise InputError(f"{option} gives {name.strip()} twice: {pairs[name.strip()]} and {value.strip()}")
         pairs[name.strip()] = value.strip()
     return pairs
 
@@ -120,7 +120,7 @@ def _run(spec: RunSpec, runs_dir: Path, data_dir: Path | None, quiet: bool) -> t
     from relive.data.protocols import tasks_of
     from relive.data.sources import load
     from relive.experiments.checkpoint import FileCheckpoint
-    from relive.experiments.run import run, versions
+    from relive.experiments.run import check_threads, run, versions
     from relive.experiments.store import Store
     from relive.report.pictures import draw_run
 
@@ -128,7 +128,8 @@ def _run(spec: RunSpec, runs_dir: Path, data_dir: Path | None, quiet: bool) -> t
     tasks_of(spec.protocol, data, spec.tasks, spec.seed)  # what cannot be is refused before anything is written
     store = Store(runs_dir)
     directory = store.directory(spec)
-    checkpoint = FileCheckpoint(store, spec, versions())
+    check_threads(spec.threads)
+    checkpoint = FileCheckpoint(store, spec, versions(), lambda text: err.print(f"[yellow]note:[/] {err.escape(text)}"))
     observer = _observer(spec, quiet)
     try:
         with store.lease(spec) as mine, observer:
@@ -139,17 +140,22 @@ def _run(spec: RunSpec, runs_dir: Path, data_dir: Path | None, quiet: bool) -> t
             outcome = run(spec, data=data, observer=observer, checkpoint=checkpoint)
             store.save(outcome.result, outcome.samples)
     except KeyboardInterrupt:
-        kept = checkpoint.load()
-        done = len(kept[1].matrix) if kept else 0
-        err.print(
-            f"stopped. Kept: {done} finished of {spec.tasks} tasks, in {directory}; the same command goes on "
-            "from there."
-            if done
-            else f"stopped before the first of {spec.tasks} tasks was finished: nothing was kept."
-        )
+        err.print(_what_was_kept(spec, store, checkpoint))
         raise typer.Exit(130) from None
     draw_run(outcome.result, outcome.samples, directory)
     return outcome.result, directory
+
+
+def _what_was_kept(spec: RunSpec, store: Store, checkpoint: Checkpoint) -> str:
+    """Say what an interrupted run leaves behind."""
+    directory = store.directory(spec)
+    if store.load(spec) is not None:
+        return f"stopped. Kept: a finished result of this run, in {directory}."
+    kept = checkpoint.load()
+    if kept is None:
+        return f"stopped before the first of {spec.tasks} tasks was finished: nothing was kept."
+    done = len(kept[1].matrix)
+    return f"stopped. Kept: {done} finished of {spec.tasks} tasks, in {directory}; the same command goes on from there."
 
 
 def _observer(spec: RunSpec, quiet: bool) -> Observer:

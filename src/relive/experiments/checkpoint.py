@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -27,9 +28,18 @@ class FileCheckpoint(Checkpoint):
         Whose state it is.
     versions
         What runs it: only the same versions promise the same bits.
+    warn
+        Is told why a file that is there is not used.
     """
 
-    def __init__(self, store: Store, spec: RunSpec, versions: dict[str, str]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        spec: RunSpec,
+        versions: dict[str, str],
+        warn: Callable[[str], None] = lambda message: None,
+    ) -> None:
+        self.warn = warn
         self.store = store
         self.spec = spec
         self.path = store.directory(spec) / CHECKPOINT
@@ -42,11 +52,15 @@ class FileCheckpoint(Checkpoint):
                 metadata = file.metadata() or {}
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
             if metadata["sha256"] != _digest(tensors, metadata["progress"]):
-                return None
+                raise ValueError("its digest is not that of its contents")
             header = json.loads(metadata["progress"])
-        except (OSError, SafetensorError, KeyError, ValueError):
+        except FileNotFoundError:
+            return None
+        except (OSError, SafetensorError, KeyError, ValueError) as error:
+            self.warn(f"{self.path} is damaged ({error}): the run starts over")
             return None
         if header.pop("identity") != json.loads(json.dumps(self.identity)):
+            self.warn(f"{self.path} was made by other versions of relive, torch, numpy or Python: the run starts over")
             return None
         samples = [tensors.pop(f"samples.{k}").numpy() for k in range(header.pop("n_samples"))]
         curve = [(task, step, row) for task, step, row in header.pop("curve")]

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import hashlib
 import os
 import platform
+import statistics
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
@@ -19,11 +22,11 @@ from torch import Tensor
 
 from relive.data.protocols import Task, tasks_of
 from relive.data.sources import DATASETS, Dataset, load
-from relive.errors import unknown
+from relive.errors import InputError, unknown
 from relive.evaluation import accuracy, average_accuracy, backward_transfer, forgetting
 from relive.experiments.paper import PRESETS, preset_settings
 from relive.experiments.spec import PROTOCOL_NAMES, RunResult, RunSpec
-from relive.fidelity import AS_RUN, Fidelity
+from relive.fidelity import AS_RUN, Fidelity, fidelity_of
 from relive.learner import Learner
 from relive.methods import check_scenario, make_method, method_class, settings_of
 from relive.networks import GenerativeClassifier
@@ -42,14 +45,14 @@ def make_spec(
     *,
     dataset: str = "mnist",
     seed: int = 0,
-    fidelity: Fidelity = AS_RUN,
+    fidelity: Fidelity | str = AS_RUN,
     settings: Mapping[str, float] | None = None,
     **changes: Any,
 ) -> RunSpec:
     """Return the paper's spec for a cell of its tables, with any field changed by name.
 
     >>> spec = make_spec("split", "class", "si", seed=3, iters=100)
-    >>> spec.iters, spec.hidden, spec.settings
+    >>> spec.iters, spec.hidden, dict(spec.settings)
     (100, 400, {'c': 0.1, 'xi': 0.1})
 
     Raises
@@ -58,6 +61,8 @@ def make_spec(
         If a name is unknown, a value is out of range, or the method cannot work in the scenario.
     """
     chosen = method_class(method)
+    if isinstance(fidelity, str):
+        fidelity = fidelity_of(fidelity)
     for name in changes:
         if name not in PRESETS[PROTOCOL_NAMES[0]] and name != "threads":
             raise unknown("field of RunSpec", name, [f.name for f in fields(RunSpec)])
@@ -88,6 +93,9 @@ class Observer:
 
     def __exit__(self, *exception: object) -> None:
         pass
+
+    def resumed(self, done: int) -> None:
+        """The run goes on from a checkpoint, after that many tasks."""
 
     def task_started(self, task: int) -> None:
         """A task begins (counted from 0)."""
@@ -132,6 +140,13 @@ class Checkpoint:
         """Keep the state after a finished task."""
 
 
+def check_threads(n: int) -> None:
+    """Refuse more threads than this machine has cores."""
+    cores = os.cpu_count() or 1
+    if n > cores:
+        raise InputError(f"threads = {n}: this machine has {cores} cores, and more threads than that only cost time")
+
+
 @contextlib.contextmanager
 def threads(n: int) -> Iterator[None]:
     """Use that many threads for a while."""
@@ -165,6 +180,7 @@ def run(
         Where to keep the state after each task, and to go on from.
     """
     observer, checkpoint = observer or Observer(), checkpoint or Checkpoint()
+    check_threads(spec.threads)
     data = data or load(spec.dataset, data_dir)
     tasks = tasks_of(spec.protocol, data, spec.tasks, spec.seed, spec.fidelity)
     scenario = scenario_of(spec.scenario, [task.classes for task in tasks])
@@ -184,6 +200,7 @@ def run(
     if kept is not None:
         state, progress = kept
         learner.load_state(state)
+        observer.resumed(learner.seen)
     with threads(spec.threads):
         for k in range(learner.seen, len(tasks)):
             observer.task_started(k)
@@ -236,7 +253,7 @@ def _result(spec: RunSpec, learner: Learner, tasks: list[Task], progress: Progre
         train_seconds=progress.train_seconds,
         parameters=learner.n_parameters,
         stored_numbers=learner.method.stored_numbers(tasks),
-        machine_load=round(max(progress.loads), 2),
+        machine_load=round(statistics.median(progress.loads), 2),
         versions=versions(),
     )
 
@@ -244,4 +261,14 @@ def _result(spec: RunSpec, learner: Learner, tasks: list[Task], progress: Progre
 def versions() -> dict[str, str]:
     """Return what a result depends on besides its spec."""
     packages = {name: version(name) for name in ("relive", "torch", "numpy")}
-    return packages | {"python": platform.python_version(), "machine": platform.machine()}
+    return packages | {"python": platform.python_version(), "machine": platform.machine(), "code": _code_digest()}
+
+
+@functools.cache
+def _code_digest() -> str:
+    """Return a short digest of this package's source, so that a result can be traced to the code that made it."""
+    package = Path(__file__).parents[1]
+    digest = hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        digest.update(path.relative_to(package).as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:12]

@@ -8,6 +8,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from types import MappingProxyType
 from typing import Any
 
 from relive.errors import InputError, unknown
@@ -76,12 +77,22 @@ class RunSpec:
         for name in ("tasks", "iters", "batch_size", "hidden", "latent", "threads"):
             _whole(name, getattr(self, name), at_least=1)
         _whole("seed", self.seed, at_least=0)
-        rate = self.learning_rate
-        if not (isinstance(rate, int | float) and math.isfinite(rate) and rate > 0):
-            raise InputError(f"learning_rate = {rate!r}: it must be a number above 0")
+        if self.seed >= 2**63:
+            raise InputError(f"seed = {self.seed}: it must be below 2**63")
+        if not isinstance(self.fidelity, Fidelity):
+            raise InputError(f"fidelity = {self.fidelity!r}: it must be a Fidelity, such as relive.fidelity.AS_WRITTEN")
+        if not isinstance(self.settings, Mapping):
+            raise InputError(f"settings = {self.settings!r}: they must be numbers by name")
         # 9 and 9.0 are one strength: equal specs have one digest
-        object.__setattr__(self, "learning_rate", float(rate))
-        object.__setattr__(self, "settings", {name: float(value) for name, value in sorted(self.settings.items())})
+        rate = _number("learning_rate", self.learning_rate)
+        if rate <= 0:
+            raise InputError(f"learning_rate = {rate!r}: it must be above 0")
+        object.__setattr__(self, "learning_rate", rate)
+        settings = {name: _number(f"setting {name}", value) for name, value in sorted(self.settings.items())}
+        object.__setattr__(self, "settings", MappingProxyType(settings))
+
+    def __hash__(self) -> int:
+        return hash(self.name)
 
     def to_json(self) -> dict[str, Any]:
         """Return the spec as plain JSON values."""
@@ -94,6 +105,8 @@ class RunSpec:
     def from_json(cls, values: Mapping[str, Any]) -> RunSpec:
         """Return the spec that ``to_json`` described; unknown and missing keys are errors."""
         values = _checked(cls, values)
+        if not isinstance(values["fidelity"], Mapping):
+            raise InputError(f"fidelity = {values['fidelity']!r}: it must be choices by name")
         return cls(**values | {"fidelity": Fidelity(**_checked(Fidelity, values["fidelity"]))})
 
     @functools.cached_property
@@ -133,8 +146,8 @@ class RunResult:
     stored_numbers
         Numbers that the method keeps between tasks besides them.
     machine_load
-        The machine's load average while it ran (1 is this run alone), or None where it is not known. A time
-        measured next to other work says little.
+        The median of the machine's load average while it ran (1 is this run alone), or None where it is not
+        known. A time measured next to other work says little.
     versions
         What ran it.
     """
@@ -178,6 +191,12 @@ def _checked(cls: type, values: Mapping[str, Any]) -> dict[str, Any]:
 @functools.cache
 def _names(cls: type) -> tuple[str, ...]:
     return tuple(f.name for f in fields(cls))
+
+
+def _number(name: str, value: object) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+        raise InputError(f"{name} = {value!r}: it must be a finite number")
+    return float(value)
 
 
 def _whole(name: str, value: object, at_least: int) -> None:

@@ -7,8 +7,8 @@ r"""Synaptic Intelligence: hold parameters as strongly as they contributed to lo
 
 ω is collected over a task's steps, Δ is the way from the task's start to its end, θ̂ the parameters after the last task.
 
-Zenke, Poole & Ganguli (2017), "Continual learning through synaptic intelligence", ICML. No departure from it: ω uses
-the gradient of the total loss, penalty included, and there is no ½.
+Zenke, Poole & Ganguli (2017), "Continual learning through synaptic intelligence", ICML. As in the paper
+reproduced here, ω uses the gradient of the total loss, penalty included, and there is no ½.
 """
 
 from __future__ import annotations
