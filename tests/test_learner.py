@@ -181,8 +181,10 @@ def test_batches_and_noise_have_a_stream_each() -> None:
     tasks = plain.split_tasks()
     learner, other = (plain.learner_of(method, "class", tasks) for method in ("none", "rtf"))
     assert not torch.equal(learner.batch_rng.get_state(), learner.noise_rng.get_state())
-    for ours, theirs in zip(plain.record(learner, tasks[:2], 4), plain.record(other, tasks[:2], 4), strict=True):
-        assert torch.equal(ours.current.x, theirs.current.x)
+    for seen in (1, 2):
+        steps = (plain.record(who, tasks[:seen], 4) for who in (learner, other))
+        for ours, theirs in zip(*steps, strict=True):
+            assert torch.equal(ours.current.x, theirs.current.x)
 
 
 @pytest.mark.parametrize("scenario", ["task", "domain", "class"])
