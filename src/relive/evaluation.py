@@ -40,7 +40,7 @@ def forgetting(matrix: Matrix) -> float:
     0.25
     """
     last = len(matrix) - 1
-    falls = [max(matrix[i][j] for i in range(j, last)) - matrix[last][j] for j in range(last)]
+    falls = [max(matrix[i][j] for i in range(last)) - matrix[last][j] for j in range(last)]
     return sum(falls) / len(falls) if falls else 0.0
 
 
