@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 import os
@@ -217,6 +218,12 @@ def test_the_settings_of_a_spec_are_frozen_too() -> None:
     settings: Any = spec.settings
     with pytest.raises(TypeError):
         settings["c"] = 7.0
+
+
+def test_a_spec_can_be_copied_and_be_a_key() -> None:
+    copied = copy.deepcopy(SPEC)
+    assert copied == SPEC
+    assert {SPEC: 1}[copied] == 1
 
 
 @pytest.mark.parametrize("value", ["much", None, True])

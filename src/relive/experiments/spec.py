@@ -94,6 +94,9 @@ class RunSpec:
     def __hash__(self) -> int:
         return hash(self.name)
 
+    def __reduce__(self) -> tuple[Any, ...]:  # frozen settings cannot be copied to another process as they are
+        return RunSpec.from_json, (self.to_json(),)
+
     def to_json(self) -> dict[str, Any]:
         """Return the spec as plain JSON values."""
         return {name: getattr(self, name) for name in _names(RunSpec)} | {
