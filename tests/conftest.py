@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,9 @@ from hypothesis import settings
 
 from relive.data import RECIPES, Dataset, load
 from tests.plain import tiny_dataset
+
+# Started in the background, a shell has us ignore Ctrl-C, and processes that tests start would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("relive", deadline=None, derandomize=True, max_examples=40)  # the same tests every time
 settings.load_profile("relive")
