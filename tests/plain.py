@@ -110,7 +110,7 @@ def parameters(net: torch.nn.Module) -> Theta:
 def record(learner: Learner, tasks: Sequence[Task], iterations: int) -> list[Step]:
     """Let the learner learn the last of the tasks, and return every step that it took."""
     method, steps = learner.method, list[Step]()
-    replay, loss = method.replay, method.loss
+    replay, loss, after_step = method.replay, method.loss, method.after_step
 
     def replay_seen(net: Classifier, current: Batch, seen: int, rng: torch.Generator) -> Batch | None:
         steps.append(Step(parameters(net), rng.get_state(), current, current))
@@ -120,15 +120,20 @@ def record(learner: Learner, tasks: Sequence[Task], iterations: int) -> list[Ste
         steps[-1].batch = batch
         return loss(net, batch, rng)
 
-    def on_step(iteration: int, value: float) -> None:
-        net = learner.net
-        steps[-1].loss = value
-        steps[-1].gradient = {
-            name: torch.zeros_like(p) if p.grad is None else p.grad.clone() for name, p in net.named_parameters()
-        }
-        steps[-1].after = parameters(net)
+    def after_step_seen(theta: list[Tensor], gradient: list[Tensor]) -> None:
+        names = [name for name, _ in learner.net.named_parameters()]
+        steps[-1].gradient = {name: g.clone() for name, g in zip(names, gradient, strict=True)}
+        after_step(theta, gradient)
 
-    with patch.object(method, "replay", replay_seen), patch.object(method, "loss", loss_seen):
+    def on_step(iteration: int, value: float) -> None:
+        steps[-1].loss = value
+        steps[-1].after = parameters(learner.net)
+
+    with (
+        patch.object(method, "replay", replay_seen),
+        patch.object(method, "loss", loss_seen),
+        patch.object(method, "after_step", after_step_seen),
+    ):
         learner.learn(tasks, iterations, on_step)
     return steps
 

@@ -98,11 +98,12 @@ def test_a_run(method: str, scenario: str, protocol: str, fidelity: str, tiny: D
     generator = {"rtf": feedback, "dgr": encoder + feedback, "dgr-distill": encoder + feedback}.get(method, 0)
     assert result.parameters == classifier + generator
     rows = 54 if protocol == "split" else 3 * 54
+    numbers = encoder + (HIDDEN + 1) * (32 if units[protocol][scenario] > 16 else 16)  # units are made by the sixteen
     stored = {
         "xdg": TASKS * 2 * HIDDEN,
-        "ewc": TASKS * 2 * classifier,
-        "online-ewc": classifier,
-        "si": classifier,
+        "ewc": 2 * numbers + 1,
+        "online-ewc": numbers,
+        "si": numbers,
         "offline": rows * inputs,
     }
     assert result.stored_numbers == stored.get(method, 0)
@@ -161,7 +162,7 @@ def test_every_method_says_what_it_is(name: str) -> None:
 def test_settings(name: str) -> None:
     """Every setting is checked by name and range; a wrong name is answered with the nearest one."""
     for setting, (low, high) in METHODS[name].limits.items():
-        wrong = [low - 1, math.nan, math.inf] + ([high + 1] if math.isfinite(high) else [])
+        wrong = [low - 1, math.nan, math.inf] + ([2 * high] if math.isfinite(high) else [])
         for value in wrong:
             with pytest.raises(InputError, match=f"setting {setting} = .* out of range"):
                 make_spec("split", "task", name, settings={setting: value})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -90,6 +91,14 @@ def test_all_methods_start_with_the_same_classifier() -> None:
     for net in nets[1:]:
         other = plain.parameters(net)
         assert all(torch.equal(first[name], other[name]) for name in first)
+
+
+@pytest.mark.parametrize("kind", [Classifier, FeedbackClassifier, ClassifierWithVAE])
+def test_more_output_units_change_nothing_else(kind: type[Classifier]) -> None:
+    small = plain.parameters(kind(SMALL, stream(0, "network")))
+    large = plain.parameters(kind(replace(SMALL, units=9), stream(0, "network")))
+    for name, p in small.items():
+        assert torch.equal(p, large[name][: len(p)])
 
 
 def test_classifier() -> None:

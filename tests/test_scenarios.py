@@ -23,7 +23,7 @@ def disjoint_classes(draw: st.DrawFn) -> Classes:
 
 def active(scenario: Scenario, task: int, seen: int) -> set[int]:
     mask = scenario.active(task, seen)
-    assert mask.shape == (scenario.n_units,)
+    assert mask.shape == (scenario.width,)
     return {unit for unit, on in enumerate(mask.tolist()) if on}
 
 
@@ -58,14 +58,14 @@ def test_task_il_has_disjoint_heads(classes: Classes) -> None:
 
 
 @given(disjoint_classes())
-def test_domain_il_answers_with_all_units_always(classes: Classes) -> None:
+def test_domain_il_answers_with_all_units_met(classes: Classes) -> None:
     scenario = DomainIL(classes)
     n = len(classes)
     assert scenario.n_units == max(map(len, classes))
     for task in range(n):
         assert scenario.units(task).tolist() == list(range(len(classes[task])))
         for seen in range(1, n + 1):
-            assert active(scenario, task, seen) == set(range(scenario.n_units))
+            assert active(scenario, task, seen) == set(range(max(map(len, classes[:seen]))))
     assert scenario.groups(n) == [list(range(n))]
 
 
@@ -121,3 +121,11 @@ def test_names() -> None:
     }
     with pytest.raises(InputError, match="did you mean 'domain'"):
         scenario_of("domian", [(0, 1)])
+
+
+@given(disjoint_classes())
+def test_width_is_full_sixteens(classes: Classes) -> None:
+    for name in SCENARIOS:
+        scenario = scenario_of(name, classes)
+        assert scenario.width % 16 == 0
+        assert 0 <= scenario.width - scenario.n_units < 16

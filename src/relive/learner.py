@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from relive.adam import Adam
 from relive.batch import Batch, concat, hard_rows
 from relive.data.protocols import Task
 from relive.errors import InputError, ReliveError
@@ -87,9 +88,9 @@ class Learner:
         self.method = method
         self.scenario = scenario
         self.batch_size = batch_size
-        sizes = Sizes(n_inputs, hidden, latent, scenario.n_units)
+        sizes = Sizes(n_inputs, hidden, latent, scenario.width)
         self.net = method.build(Problem(sizes, scenario, batch_size, fidelity), stream(seed, "network"))
-        self.optimizer = torch.optim.Adam(self.net.parameters(), lr=learning_rate, betas=(0.9, 0.999), fused=True)
+        self.adam = Adam(list(self.net.parameters()), learning_rate)
         self.batch_rng = stream(seed, "batches")
         self.noise_rng = stream(seed, "noise")
         self.seen = 0
@@ -108,7 +109,7 @@ class Learner:
         on_step
             Called after every step with its number, from 1, and the loss.
         """
-        method, net = self.method, self.net
+        method, net, theta = self.method, self.net, self.adam.parameters
         if len(tasks) != self.seen + 1:
             raise InputError(
                 f"learn was given {len(tasks)} tasks after {self.seen} learned ones: give all tasks so far, "
@@ -130,14 +131,10 @@ class Learner:
             if replayed is not None:  # L = 1/N · L_current + (1 − 1/N) · L_replay
                 batch = concat([batch.times(1 / seen), replayed.times(1 - 1 / seen)])
             loss = method.loss(net, batch, self.noise_rng)
-            penalty = method.penalty(net)
-            if penalty is not None:
-                loss = loss + penalty
-            self.optimizer.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            self.optimizer.step()
-            method.after_step(net)
-            value = loss.item()
+            gradient = list(torch.autograd.grad(loss, theta))
+            value = loss.item() + method.penalty(theta, gradient)
+            self.adam.step(gradient)
+            method.after_step(theta, gradient)
             if not math.isfinite(value):
                 raise ReliveError(
                     f"the loss became {value} in task {seen}, iteration {iteration}: training diverged. "
@@ -166,15 +163,17 @@ class Learner:
 
     @property
     def n_parameters(self) -> int:
-        """How many numbers are trained."""
-        return sum(p.numel() for p in self.net.parameters())
+        """How many numbers are trained; the output units that are never active are not."""
+        idle = (self.scenario.width - self.scenario.n_units) * (self.net.head.in_features + 1)
+        return sum(p.numel() for p in self.net.parameters()) - idle
 
     def state(self) -> dict[str, Tensor]:
         """Return everything needed to go on from a task's end with the same bits, as named tensors."""
         state = {f"net.{name}": value for name, value in self.net.state_dict().items()}
         state |= {f"method.{name}": value for name, value in self.method.state().items()}
-        for i, p in enumerate(self.net.parameters()):
-            state |= {f"adam.{i}.{name}": value for name, value in self.optimizer.state.get(p, {}).items()}
+        for i, (m, v) in enumerate(zip(self.adam.m, self.adam.v, strict=True)):
+            state |= {f"adam.m{i}": m, f"adam.v{i}": v}
+        state["adam.steps"] = self.adam.steps
         state["seen"] = torch.tensor(self.seen)
         state["rng.batches"] = self.batch_rng.get_state()
         state["rng.noise"] = self.noise_rng.get_state()
@@ -188,11 +187,10 @@ class Learner:
 
         self.net.load_state_dict(part("net."))
         self.method.load_state(part("method."))
-        self.optimizer.state.clear()
-        for i, p in enumerate(self.net.parameters()):
-            adam = part(f"adam.{i}.")
-            if adam:
-                self.optimizer.state[p] = {name: t.clone() for name, t in adam.items()}
+        for i, (m, v) in enumerate(zip(self.adam.m, self.adam.v, strict=True)):
+            m.copy_(state[f"adam.m{i}"])
+            v.copy_(state[f"adam.v{i}"])
+        self.adam.steps.copy_(state["adam.steps"])
         self.seen = int(state["seen"])
         self.batch_rng.set_state(state["rng.batches"])
         self.noise_rng.set_state(state["rng.noise"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -45,7 +46,9 @@ class _Reconstruction(torch.autograd.Function):
         s = logits.sigmoid()
         ctx.save_for_backward(s, x)
         # −x log σ(l) − (1−x) log(1−σ(l)) = max(l, 0) − x l − log max(σ(l), 1−σ(l)), which cannot overflow
-        return (logits.relu() - x * logits - torch.maximum(s, 1 - s).log_()).sum(1)
+        larger = 1 - s
+        torch.maximum(s, larger, out=larger)
+        return logits.relu().addcmul_(x, logits, value=-1).sub_(larger.log_()).sum(1)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:
@@ -64,22 +67,27 @@ def latent(mu: Tensor, logvar: Tensor) -> Tensor:
     return -0.5 * (1 + logvar - mu.square() - logvar.exp()).sum(1)
 
 
-class _Quadratic(torch.autograd.Function):
-    """``Σ_i strength_i (θ_i − anchor_i)²`` with its gradient, computed once per step without a graph."""
+class Springs:
+    r"""Hold every parameter at an anchor, each with its own strength: :math:`f \sum_i s_i (\theta_i - \hat\theta_i)^2`.
 
-    @staticmethod
-    def forward(ctx: Any, strengths: list[Tensor], anchors: list[Tensor], *theta: Tensor) -> Tensor:
-        delta = torch._foreach_sub(theta, anchors)
-        pull = torch._foreach_mul(delta, strengths)
-        ctx.pull = pull
-        return torch.stack([p.flatten().dot(d.flatten()) for p, d in zip(pull, delta, strict=True)]).sum()
+    This is the shape of every penalty here. It needs no autograd.
+    """
 
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Any:
-        return None, None, *torch._foreach_mul(ctx.pull, 2 * grad)
+    def __init__(self, strengths: Sequence[Tensor], anchors: Sequence[Tensor]) -> None:
+        self.strengths = strengths
+        self.anchors = anchors
+        work = torch.empty(2, max(s.numel() for s in strengths))  # one parameter at a time
+        self._work = [[row[: s.numel()].view_as(s) for row in work] for s in strengths]
 
-
-def quadratic(theta: list[Tensor], strengths: list[Tensor], anchors: list[Tensor]) -> Tensor:
-    r"""Return :math:`\sum_i s_i (\theta_i - \hat\theta_i)^2` over all parameters: the shape of every penalty here."""
-    value: Tensor = _Quadratic.apply(strengths, anchors, *theta)  # type: ignore[no-untyped-call]
-    return value
+    @torch.no_grad()
+    def pull(self, theta: Sequence[Tensor], factor: float, gradient: Sequence[Tensor]) -> float:
+        """Add the gradient of f times the sum to ``gradient``, and return the value."""
+        value = 0.0
+        for p, s, anchor, g, (delta, pull) in zip(
+            theta, self.strengths, self.anchors, gradient, self._work, strict=True
+        ):
+            torch.sub(p, anchor, out=delta)
+            torch.mul(delta, s, out=pull)
+            g.add_(pull, alpha=2 * factor)
+            value += pull.flatten().dot(delta.flatten()).item()
+        return factor * value

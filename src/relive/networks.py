@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import relu
+
+from relive.seeds import fork
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,8 @@ class Encoder(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the second layer's activations, (n, hidden)."""
-        return relu(self.layer2(relu(self.layer1(x))))
+        h: Tensor = self.layer2(self.layer1(x).relu_()).relu_()
+        return h
 
 
 class Feedback(nn.Module):
@@ -76,7 +78,7 @@ class Feedback(nn.Module):
 
     def decode(self, z: Tensor) -> Tensor:
         """Return the logits of the pixels, (n, inputs)."""
-        logits: Tensor = self.output(relu(self.layer2(relu(self.layer1(z)))))
+        logits: Tensor = self.output(self.layer2(self.layer1(z).relu_()).relu_())
         return logits
 
     @torch.no_grad()
@@ -91,7 +93,7 @@ class Classifier(nn.Module):
     def __init__(self, sizes: Sizes, rng: torch.Generator) -> None:
         super().__init__()
         self.encoder = Encoder(sizes, rng)
-        self.head = linear(sizes.hidden, sizes.units, rng)
+        self.head = linear(sizes.hidden, sizes.units, fork(rng))  # so its size changes nothing else
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the logits of all output units, (n, units)."""

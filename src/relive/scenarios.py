@@ -28,11 +28,21 @@ class Scenario(ABC):
 
     def __init__(self, classes: Sequence[Sequence[int]]) -> None:
         self.classes = [tuple(ids) for ids in classes]
+        self._active: dict[tuple[int, int], Tensor] = {}
 
     @property
     @abstractmethod
     def n_units(self) -> int:
-        """How many output units the network has."""
+        """How many output units are in use once all tasks were met."""
+
+    @property
+    def width(self) -> int:
+        """How many output units the network has: ``n_units``, made up to full sixteens.
+
+        The ones beyond ``n_units`` are never active. They are there because the last bits of a matrix product depend
+        on its width below sixteen, and a network that gets more units later must not differ from one made large.
+        """
+        return -(-self.n_units // 16) * 16
 
     @abstractmethod
     def units(self, task: int) -> Tensor:
@@ -47,19 +57,24 @@ class Scenario(ABC):
         """Split tasks 0..n-1 into groups whose rows are drawn together: one per head, or all in one."""
 
     def active(self, task: int, seen: int) -> Tensor:
-        """Return the units that a row of ``task`` may answer with once ``seen`` tasks were met: (units,) bool."""
-        mask = torch.zeros(self.n_units, dtype=torch.bool)
-        for other in self._active_tasks(task, seen):
-            mask[self.units(other)] = True
-        return mask
+        """Return the units that a row of ``task`` may answer with once ``seen`` tasks were met: (width,) bool.
+
+        The tensor is made once; don't change it.
+        """
+        if (task, seen) not in self._active:
+            mask = torch.zeros(self.width, dtype=torch.bool)
+            for other in self._active_tasks(task, seen):
+                mask[self.units(other)] = True
+            self._active[task, seen] = mask
+        return self._active[task, seen]
 
 
 class TaskIL(Scenario):
     """Task-incremental: the task is always given, so every task has output units of its own.
 
     >>> scenario = TaskIL([(0, 1), (2, 3)])
-    >>> scenario.active(task=1, seen=2).tolist()
-    [False, False, True, True]
+    >>> scenario.active(task=1, seen=2).nonzero().flatten().tolist()
+    [2, 3]
     """
 
     name = "task"
@@ -84,8 +99,8 @@ class DomainIL(Scenario):
     """Domain-incremental: the task is not given, and all tasks answer with the same units.
 
     >>> scenario = DomainIL([(0, 1), (2, 3)])
-    >>> scenario.units(task=1).tolist(), scenario.active(task=0, seen=1).tolist()
-    ([0, 1], [True, True])
+    >>> scenario.units(task=1).tolist(), scenario.active(task=0, seen=1).nonzero().flatten().tolist()
+    ([0, 1], [0, 1])
     """
 
     name = "domain"
@@ -99,7 +114,7 @@ class DomainIL(Scenario):
         return torch.arange(len(self.classes[task]))
 
     def _active_tasks(self, task: int, seen: int) -> Sequence[int]:
-        return range(len(self.classes))
+        return range(seen)
 
     def groups(self, n_tasks: int) -> list[list[int]]:
         return [list(range(n_tasks))]
@@ -109,8 +124,8 @@ class ClassIL(Scenario):
     """Class-incremental: the task is not given and must be inferred; every class has a unit of its own.
 
     >>> scenario = ClassIL([(0, 1), (2, 3), (4, 5)])
-    >>> scenario.active(task=0, seen=2).tolist()
-    [True, True, True, True, False, False]
+    >>> scenario.active(task=0, seen=2).nonzero().flatten().tolist()
+    [0, 1, 2, 3]
     """
 
     name = "class"
@@ -122,13 +137,14 @@ class ClassIL(Scenario):
         for ids in self.classes:
             for identity in ids:
                 self._unit.setdefault(identity, len(self._unit))
+        self._units = [torch.tensor([self._unit[identity] for identity in ids]) for ids in self.classes]
 
     @property
     def n_units(self) -> int:
         return len(self._unit)
 
     def units(self, task: int) -> Tensor:
-        return torch.tensor([self._unit[identity] for identity in self.classes[task]])
+        return self._units[task]
 
     def _active_tasks(self, task: int, seen: int) -> Sequence[int]:
         return range(seen)

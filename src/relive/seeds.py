@@ -17,3 +17,8 @@ def stream(seed: int, name: str) -> torch.Generator:
     """
     digest = hashlib.sha256(f"{seed}/{name}".encode()).digest()
     return torch.Generator().manual_seed(int.from_bytes(digest[:8], "little") >> 1)
+
+
+def fork(rng: torch.Generator) -> torch.Generator:
+    """Return a new generator seeded from ``rng``: however much is drawn from it, ``rng`` goes on the same."""
+    return torch.Generator().manual_seed(int(torch.randint(2**62, (), generator=rng)))

@@ -161,7 +161,8 @@ def test_an_interrupt_keeps_the_finished_tasks_and_the_run_goes_on_to_the_same_b
 
 
 def test_a_diverged_run_is_an_error_not_a_result(tmp_path: Path) -> None:
-    arguments = ["--dataset", "digits", "--scenario", "task", "--method", "ewc", "--iters", "20", "--set", "lam=1e308"]
+    settings = ["--set", "c=1e38", "--set", "xi=1e-12"]
+    arguments = ["--dataset", "digits", "--scenario", "task", "--method", "si", "--iters", "20", *settings]
     done = relive("run", *arguments, cwd=tmp_path)
     assert done.returncode == 2
     assert "training diverged" in done.stderr

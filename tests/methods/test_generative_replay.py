@@ -142,7 +142,7 @@ def test_hard_and_soft_targets(fidelity: Fidelity) -> None:
             assert set(rows.scale.tolist()) == {1.0 if fidelity is AS_RUN else 4.0}
         torch.testing.assert_close(rows.target[:, :2].double(), expected, rtol=1e-4, atol=1e-6)
         assert not rows.target[:, 2:].any()  # zeros for the current task's classes and those to come
-        assert rows.active.tolist() == [[True] * 4 + [False] * 2] * 8
+        assert rows.active.tolist() == [[True] * 4 + [False] * 12] * 8
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -43,12 +43,12 @@ def test_the_teacher_does_not_learn() -> None:
     said = {row.numpy().tobytes(): p for row, p in zip(*soft(learner, tasks[1].train.inputs(slice(None))), strict=True)}
     for step in plain.record(learner, tasks[:2], 5):
         for row, target in zip(step.current.x, step.batch.target[len(step.current) :], strict=True):
-            torch.testing.assert_close(target, said[row.numpy().tobytes()])
+            torch.testing.assert_close(target[:2], said[row.numpy().tobytes()])
 
 
 def soft(learner: Learner, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     theta = {name: t.double() for name, t in plain.parameters(learner.net).items()}
-    return x, (plain.logits(theta, x) / 2).softmax(1).float()
+    return x, (plain.logits(theta, x)[:, :2] / 2).softmax(1).float()
 
 
 def test_keeps_nothing_besides_the_network() -> None:

@@ -44,9 +44,9 @@ class Examples:
 
     def inputs(self, rows: Tensor | slice) -> Tensor:
         """Return those rows as (rows, inputs) float32 in [0, 1]."""
-        x = self.pixels[rows]
+        x = self.pixels[rows] if isinstance(rows, slice) else self.pixels.index_select(0, rows)
         if self.permutation is not None:
-            x = x[:, self.permutation]
+            x = x.gather(1, self.permutation.expand(len(x), -1))  # faster than an index
         return x.float().div_(self.top)
 
 

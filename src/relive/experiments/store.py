@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import orjson
 
 from relive.errors import ReliveError
 from relive.experiments.spec import RunResult, RunSpec
@@ -221,7 +222,7 @@ def read_signed(path: Path) -> dict[str, Any]:
     digest = hashlib.sha256(body + b"\n}\n").hexdigest()
     if not signature or said != f'{digest}"\n}}\n'.encode():
         raise DamagedResult(f"{path} is damaged: it is not what was written ({len(raw)} bytes)")
-    values: dict[str, Any] = json.loads(raw.decode())
+    values: dict[str, Any] = orjson.loads(raw)  # the standard library takes five times as long
     del values["sha256"]
     return values
 

@@ -18,6 +18,8 @@ from relive.fidelity import Fidelity
 from relive.networks import Classifier, Sizes
 from relive.scenarios import SCENARIOS, Scenario
 
+STRONGEST = 1e38  # the highest strength of a penalty: what float32 can hold
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -71,12 +73,12 @@ class Method:
         """Return the weighted loss of all rows."""
         return batch.classification_loss(self.logits(net, batch.x, batch.task))
 
-    def penalty(self, net: Classifier) -> Tensor | None:
-        """Return the regularisation term with its strength, or None."""
-        return None
+    def penalty(self, theta: list[Tensor], gradient: list[Tensor]) -> float:
+        """Add the regularisation term's gradient to ``gradient``, one tensor per parameter; return its value."""
+        return 0.0
 
-    def after_step(self, net: Classifier) -> None:
-        """Look at the step just taken; gradients are still there."""
+    def after_step(self, theta: list[Tensor], gradient: list[Tensor]) -> None:
+        """Look at the parameters after a step, and at the gradient that it followed."""
 
     def after_task(self, net: Classifier, task: Task, seen: int) -> None:
         """Take from the finished task what is needed later."""
@@ -113,7 +115,7 @@ def make(method: type[Method], settings: dict[str, Any]) -> Method:
     >>> make_method("si", c=-1)
     Traceback (most recent call last):
     ...
-    relive.errors.InputError: setting c = -1 of SI is out of range: it must lie between 0 and inf
+    relive.errors.InputError: setting c = -1 of SI is out of range: it must lie between 0 and 1e+38
     """
     known = settings_of(method)
     for name, value in settings.items():

@@ -15,15 +15,15 @@ task's whole training set, and its labels are a fidelity choice.
 
 from __future__ import annotations
 
-import math
 from typing import ClassVar
 
+import torch
 from torch import Tensor
 
 from relive.data.protocols import Task
 from relive.fisher import fisher_sum
-from relive.losses import quadratic
-from relive.methods.base import Method, Problem
+from relive.losses import Springs
+from relive.methods.base import STRONGEST, Method, Problem
 from relive.networks import Classifier
 
 
@@ -44,42 +44,51 @@ def copies(net: Classifier) -> list[Tensor]:
 
 
 class EWC(Method):
-    """One quadratic penalty per past task."""
+    """One quadratic penalty per past task; a sum of quadratics is a quadratic, so it is kept and computed as one."""
 
     title: ClassVar = "EWC"
     reference: ClassVar = "Kirkpatrick et al. 2017, elastic weight consolidation"
-    limits: ClassVar = {"lam": (0, math.inf)}
+    limits: ClassVar = {"lam": (0, STRONGEST)}
     explain: ClassVar = {"lam": "λ, the strength of the penalty"}
 
     def __init__(self, lam: float = 5000.0) -> None:
         self.lam = lam
-        self.terms_: list[tuple[list[Tensor], list[Tensor]]] = []  # (F, θ̂) of each past task
+        self.fisher_: list[Tensor] = []  # Σ F of the past tasks
+        self.anchor_: list[Tensor] = []  # the mean of their θ̂, weighted with F
+        self.rest_ = 0.0  # what the terms' sum has at the anchor
 
-    def penalty(self, net: Classifier) -> Tensor | None:
-        if not self.terms_:
-            return None
-        theta: list[Tensor] = list(net.parameters())
-        total = quadratic(theta, *self.terms_[0])
-        for F, anchor in self.terms_[1:]:
-            total = total + quadratic(theta, F, anchor)
-        return 0.5 * self.lam * total
+    def before_task(self, net: Classifier, seen: int) -> None:
+        self.springs_ = Springs(self.fisher_, self.anchor_) if self.fisher_ else None
 
+    def penalty(self, theta: list[Tensor], gradient: list[Tensor]) -> float:
+        if self.springs_ is None:
+            return 0.0
+        factor = 0.5 * self.lam
+        return factor * self.rest_ + self.springs_.pull(theta, factor, gradient)
+
+    @torch.no_grad()
     def after_task(self, net: Classifier, task: Task, seen: int) -> None:
-        self.terms_.append((fisher(net, task, seen, self.problem), copies(net)))
+        new, theta = fisher(net, task, seen, self.problem), copies(net)
+        if not self.fisher_:
+            self.fisher_, self.anchor_ = new, theta
+            return
+        for S, anchor, F, p in zip(self.fisher_, self.anchor_, new, theta, strict=True):
+            # S (θ − a)² + F (θ − p)² = (S + F) (θ − a')² + w S (p − a)²,  w = F / (S + F),  a' = a + w (p − a)
+            w = torch.where(F > 0, F / (S + F), 0)
+            delta = p - anchor
+            self.rest_ += (w.double() * S * delta.double() ** 2).sum().item()
+            anchor.copy_(torch.where(S > 0, anchor + w * delta, p))
+            S += F
 
     def state(self) -> dict[str, Tensor]:
-        return {
-            f"task{k}.{kind}{i}": tensor
-            for k, term in enumerate(self.terms_)
-            for kind, tensors in zip(("fisher", "anchor"), term, strict=True)
-            for i, tensor in enumerate(tensors)
-        }
+        state = {f"fisher{i}": tensor for i, tensor in enumerate(self.fisher_)}
+        state |= {f"anchor{i}": tensor for i, tensor in enumerate(self.anchor_)}
+        return state | {"rest": torch.tensor(self.rest_, dtype=torch.float64)}
 
     def load_state(self, state: dict[str, Tensor]) -> None:
-        self.terms_ = []
-        while f"task{len(self.terms_)}.fisher0" in state:
-            k = len(self.terms_)
-            self.terms_.append((_numbered(state, f"task{k}.fisher"), _numbered(state, f"task{k}.anchor")))
+        self.fisher_ = [t.clone() for t in _numbered(state, "fisher")]
+        self.anchor_ = [t.clone() for t in _numbered(state, "anchor")]
+        self.rest_ = state["rest"].item()
 
 
 class OnlineEWC(Method):
@@ -87,7 +96,7 @@ class OnlineEWC(Method):
 
     title: ClassVar = "Online EWC"
     reference: ClassVar = "Schwarz et al. 2018, Progress & Compress"
-    limits: ClassVar = {"lam": (0, math.inf), "gamma": (0, 1)}
+    limits: ClassVar = {"lam": (0, STRONGEST), "gamma": (0, 1)}
     explain: ClassVar = {
         "lam": "λ, the strength of the penalty",
         "gamma": "γ, how much of the earlier tasks' importance stays with each new task",
@@ -99,14 +108,14 @@ class OnlineEWC(Method):
         self.fisher_: list[Tensor] = []
 
     def before_task(self, net: Classifier, seen: int) -> None:
-        self.anchor_ = copies(net)
+        self.springs_ = Springs(self.fisher_, copies(net)) if self.fisher_ else None
 
-    def penalty(self, net: Classifier) -> Tensor | None:
-        if not self.fisher_:
-            return None
+    def penalty(self, theta: list[Tensor], gradient: list[Tensor]) -> float:
+        if self.springs_ is None:
+            return 0.0
         half_gamma_twice = self.problem.fidelity.online_ewc == "half_gamma_twice"
         factor = 0.5 * self.gamma if half_gamma_twice else 1.0
-        return self.lam * factor * quadratic(list(net.parameters()), self.fisher_, self.anchor_)
+        return self.springs_.pull(theta, self.lam * factor, gradient)
 
     def after_task(self, net: Classifier, task: Task, seen: int) -> None:
         F = fisher(net, task, seen, self.problem)

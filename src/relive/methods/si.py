@@ -20,8 +20,8 @@ import torch
 from torch import Tensor
 
 from relive.data.protocols import Task
-from relive.losses import quadratic
-from relive.methods.base import Method
+from relive.losses import Springs
+from relive.methods.base import STRONGEST, Method
 from relive.methods.ewc import copies
 from relive.networks import Classifier
 
@@ -31,7 +31,7 @@ class SI(Method):
 
     title: ClassVar = "SI"
     reference: ClassVar = "Zenke et al. 2017, synaptic intelligence"
-    limits: ClassVar = {"c": (0, math.inf), "xi": (1e-12, math.inf)}
+    limits: ClassVar = {"c": (0, STRONGEST), "xi": (1e-12, math.inf)}
     explain: ClassVar = {
         "c": "the strength of the penalty",
         "xi": "ξ, keeps importances finite where a parameter hardly moved",
@@ -45,22 +45,18 @@ class SI(Method):
     def before_task(self, net: Classifier, seen: int) -> None:
         self.start_ = copies(net)  # θ[0] of this task, and θ̂ of the one before
         self.previous_ = copies(net)  # θ[t-1]
-        self.omega_ = [torch.zeros_like(p) for p in net.parameters()]
+        self.omega_ = [torch.zeros_like(p) for p in self.start_]
+        self.springs_ = Springs(self.Omega_, self.start_) if self.Omega_ else None
 
-    def penalty(self, net: Classifier) -> Tensor | None:
-        if not self.Omega_:
-            return None
-        return self.c * quadratic(list(net.parameters()), self.Omega_, self.start_)
+    def penalty(self, theta: list[Tensor], gradient: list[Tensor]) -> float:
+        return self.springs_.pull(theta, self.c, gradient) if self.springs_ else 0.0
 
     @torch.no_grad()
-    def after_step(self, net: Classifier) -> None:
-        theta: list[Tensor] = list(net.parameters())
-        gradient = [torch.zeros_like(p) if p.grad is None else p.grad for p in theta]
+    def after_step(self, theta: list[Tensor], gradient: list[Tensor]) -> None:
         # ω += (θ[t] − θ[t−1]) · −∂L/∂θ, with θ[t−1] − θ[t] made in place
-        step = self.previous_
-        torch._foreach_sub_(step, theta)
-        torch._foreach_addcmul_(self.omega_, step, gradient)
-        torch._foreach_copy_(self.previous_, theta)
+        for p, g, previous, omega in zip(theta, gradient, self.previous_, self.omega_, strict=True):
+            omega.addcmul_(previous.sub_(p), g)
+            previous.copy_(p)
 
     @torch.no_grad()
     def after_task(self, net: Classifier, task: Task, seen: int) -> None:
