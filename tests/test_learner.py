@@ -10,9 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
+from relive.data.protocols import tasks_of
 from relive.errors import InputError
 from relive.learner import Learner, Rows
 from relive.methods import METHODS
+from relive.scenarios import scenario_of
 from relive.seeds import stream
 from tests import plain
 
@@ -238,3 +240,40 @@ def test_tasks_that_do_not_follow_on_are_refused() -> None:
     with pytest.raises(InputError, match="learn was given 1 tasks after 1 learned ones"):
         learner.learn(tasks[1:2], 1)
     assert learner.seen == 1
+
+
+@pytest.mark.parametrize(("method", "scenario"), plain.CELLS)
+@pytest.mark.parametrize("per_task", [2, 5])
+def test_growing_is_as_if_everything_had_been_known_from_the_start(method: str, scenario: str, per_task: int) -> None:
+    """Twenty classes, so that the output layer outgrows its first sixteen units: the same bits after every task."""
+    tasks = tasks_of("split", plain.tiny_dataset(n_classes=20), 20 // per_task, seed=0)
+    whole, growing = (plain.learner_of(method, scenario, some) for some in (tasks, tasks[:1]))
+    for seen in range(1, len(tasks) + 1):
+        if seen > 1:
+            growing.grow(scenario_of(scenario, [task.classes for task in tasks[:seen]]))
+        for learner in (whole, growing):
+            learner.learn(tasks[:seen], 4)
+        ours, theirs = growing.state(), whole.state()
+        assert ours.keys() == theirs.keys()
+        for name, tensor in ours.items():
+            there = theirs[name][: len(tensor)] if tensor.dim() else theirs[name]
+            if name.startswith("method.anchor"):  # where nothing holds, it does not matter where to
+                held = ours[name.replace("anchor", "fisher")] > 0
+                tensor, there = tensor[held], there[held]
+            assert torch.equal(tensor, there), (seen, name)
+        x = tasks[0].test.inputs(slice(None))
+        assert torch.equal(growing.predict(x, 0), whole.predict(x, 0))
+
+
+def test_a_learner_can_be_told_to_stop() -> None:
+    tasks = plain.split_tasks()
+    learner = plain.learner_of("si", "class", tasks)
+    told: list[int] = []
+
+    def on_step(iteration: int, loss: float) -> bool:
+        told.append(iteration)
+        return iteration == 3
+
+    learner.learn(tasks[:1], 10, on_step)
+    assert told == [1, 2, 3]
+    assert learner.method.state(), "the task is finished all the same"

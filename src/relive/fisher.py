@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from relive.losses import masked
-from relive.networks import Classifier
+from relive.networks import BLOCK, Classifier
 
 Labels = Literal["true", "predicted", "expected"]
 
@@ -51,7 +51,8 @@ def fisher_sum(
             for name, g, a in zip(layers, (g1, g2, g3), (x, a1, a2), strict=True):
                 squared = g.square() * weight.unsqueeze(1)
                 total[f"{name}.weight"] += squared.T @ a.square()
-                total[f"{name}.bias"] += squared.sum(0)
+                blocks = squared.split(BLOCK, dim=1) if name == "head" else [squared]  # as in networks.Head
+                total[f"{name}.bias"] += torch.cat([block.sum(0) for block in blocks])
     return total
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -18,7 +19,7 @@ from relive.networks import Sizes
 from relive.scenarios import Scenario
 from relive.seeds import stream
 
-OnStep = Callable[[int, float], None]
+OnStep = Callable[[int, float], bool | None]
 
 
 class Rows:
@@ -69,6 +70,8 @@ class Learner:
         All randomness comes from it.
     fidelity
         The paper's text or its code, choice by choice.
+    likelihood
+        What a generator takes inputs for: ``"bernoulli"`` in [0, 1], ``"gaussian"`` for standardised features.
     """
 
     def __init__(
@@ -83,17 +86,46 @@ class Learner:
         batch_size: int = 128,
         seed: int = 0,
         fidelity: Fidelity = AS_RUN,
+        likelihood: str = "bernoulli",
     ) -> None:
         check_scenario(type(method), scenario.name)
         self.method = method
-        self.scenario = scenario
-        self.batch_size = batch_size
-        sizes = Sizes(n_inputs, hidden, latent, scenario.width)
-        self.net = method.build(Problem(sizes, scenario, batch_size, fidelity), stream(seed, "network"))
-        self.adam = Adam(list(self.net.parameters()), learning_rate)
+        self.seed = seed
+        self.learning_rate = learning_rate
+        sizes = Sizes(n_inputs, hidden, latent, scenario.width, likelihood)
+        self._build(Problem(sizes, scenario, batch_size, fidelity))
         self.batch_rng = stream(seed, "batches")
         self.noise_rng = stream(seed, "noise")
         self.seen = 0
+
+    def _build(self, problem: Problem) -> None:
+        self.problem = problem
+        self.net = self.method.build(problem, stream(self.seed, "network"))
+        self.adam = Adam(list(self.net.parameters()), self.learning_rate)
+
+    @property
+    def scenario(self) -> Scenario:
+        """The scenario, with the classes of all tasks known so far."""
+        return self.problem.scenario
+
+    @torch.no_grad()
+    def grow(self, scenario: Scenario) -> None:
+        """Go on with a scenario that has more tasks or classes, as if they had been known from the start.
+
+        Parameters
+        ----------
+        scenario
+            It begins with the tasks learned so far, their classes unchanged.
+        """
+        old = self.adam
+        sizes = replace(self.problem.sizes, units=scenario.width)
+        self._build(replace(self.problem, sizes=sizes, scenario=scenario))
+        new = self.adam
+        new.steps.copy_(old.steps)
+        for before, after in ((old.parameters, new.parameters), (old.m, new.m), (old.v, new.v)):
+            for small, large in zip(before, after, strict=True):
+                large[: len(small)] = small
+        self.method.grow(self.net)
 
     def learn(self, tasks: Sequence[Task], iterations: int, on_step: OnStep | None = None) -> None:
         """Learn the last of ``tasks``; the ones before it are the tasks of earlier calls, in order.
@@ -107,7 +139,7 @@ class Learner:
         iterations
             Steps to take.
         on_step
-            Called after every step with its number, from 1, and the loss.
+            Called after every step with its number, from 1, and the loss; if it returns True, that was the last step.
         """
         method, net, theta = self.method, self.net, self.adam.parameters
         if len(tasks) != self.seen + 1:
@@ -118,7 +150,7 @@ class Learner:
         self.seen = seen = len(tasks)
         method.before_task(net, seen)
         groups = method.training_groups(seen)
-        size = math.ceil(self.batch_size / len(groups))
+        size = math.ceil(self.problem.batch_size / len(groups))
         draws = [Rows([len(tasks[k].train) for k in group], size, self.batch_rng) for group in groups]
         for iteration in range(1, iterations + 1):
             batch = concat(
@@ -140,8 +172,8 @@ class Learner:
                     f"the loss became {value} in task {seen}, iteration {iteration}: training diverged. "
                     "Lower the method's strength or the learning rate"
                 )
-            if on_step is not None:
-                on_step(iteration, value)
+            if on_step is not None and on_step(iteration, value):
+                break
         method.after_task(net, tasks[-1], seen)
 
     def _rows(self, tasks: Sequence[Task], group: list[int], drawn: list[Tensor]) -> Batch:
@@ -164,7 +196,7 @@ class Learner:
     @property
     def n_parameters(self) -> int:
         """How many numbers are trained; the output units that are never active are not."""
-        idle = (self.scenario.width - self.scenario.n_units) * (self.net.head.in_features + 1)
+        idle = (self.scenario.width - self.scenario.n_units) * (self.problem.sizes.hidden + 1)
         return sum(p.numel() for p in self.net.parameters()) - idle
 
     def state(self) -> dict[str, Tensor]:

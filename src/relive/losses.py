@@ -62,6 +62,11 @@ def reconstruction(logits: Tensor, x: Tensor) -> Tensor:
     return rows
 
 
+def gaussian(mean: Tensor, logvar: Tensor, x: Tensor) -> Tensor:
+    r"""Return :math:`\tfrac12\sum_p (x_p - m_p)^2 / \sigma_p^2 + \log\sigma_p^2`: (n,). Not in the paper."""
+    return 0.5 * ((x - mean).square() * (-logvar).exp() + logvar).sum(1)
+
+
 def latent(mu: Tensor, logvar: Tensor) -> Tensor:
     r"""Return :math:`-\tfrac12\sum_j (1 + \log\sigma_j^2 - \mu_j^2 - \sigma_j^2)`: (n,)."""
     return -0.5 * (1 + logvar - mu.square() - logvar.exp()).sum(1)

@@ -13,18 +13,26 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import linear as affine
 
+from relive.likelihoods import Likelihood, likelihood_of
 from relive.seeds import fork
+
+BLOCK = 16  # output units are made by the block
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """How large a network is: numbers per input, units per hidden layer, latent variables, output units."""
+    """How large a network is: numbers per input, units per hidden layer, latent variables, output units.
+
+    A generator also needs to know what kind of numbers the inputs are: a name in ``LIKELIHOODS``.
+    """
 
     inputs: int
     hidden: int
     latent: int
     units: int
+    likelihood: str = "bernoulli"
 
 
 def linear(n_in: int, n_out: int, rng: torch.Generator) -> nn.Linear:
@@ -43,6 +51,26 @@ def linear(n_in: int, n_out: int, rng: torch.Generator) -> nn.Linear:
         layer.weight.copy_(drawn[:, :-1])
         layer.bias.copy_(drawn[:, -1])
     return layer
+
+
+class Head(nn.Module):
+    """The output layer, a matrix product for every sixteen units.
+
+    The last bits of a product depend on how wide it is. Computed in blocks, the units in use give the same bits however
+    many more there are, so that a layer that grows is the same as one that was always large.
+    """
+
+    def __init__(self, n_in: int, n_out: int, rng: torch.Generator) -> None:
+        super().__init__()
+        layer = linear(n_in, n_out, rng)
+        self.weight, self.bias = layer.weight, layer.bias
+
+    def forward(self, h: Tensor) -> Tensor:
+        """Return the logits, (n, units)."""
+        if len(self.bias) <= BLOCK:
+            return affine(h, self.weight, self.bias)
+        blocks = zip(torch.split(self.weight, BLOCK), torch.split(self.bias, BLOCK), strict=True)
+        return torch.cat([affine(h, weight, bias) for weight, bias in blocks], dim=1)
 
 
 class Encoder(nn.Module):
@@ -69,22 +97,23 @@ class Feedback(nn.Module):
         self.layer1 = linear(sizes.latent, sizes.hidden, rng)
         self.layer2 = linear(sizes.hidden, sizes.hidden, rng)
         self.output = linear(sizes.hidden, sizes.inputs, rng)
+        self.likelihood = likelihood_of(sizes.likelihood, sizes.inputs)
 
     def forward(self, h: Tensor, rng: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the reconstruction's logits (n, inputs), μ and log σ² (n, latent)."""
+        """Return the reconstruction (n, inputs) as the likelihood reads it, μ and log σ² (n, latent)."""
         mu, logvar = self.latent(h).chunk(2, dim=1)
         epsilon = torch.randn(mu.shape, generator=rng)
         return self.decode(mu + (0.5 * logvar).exp() * epsilon), mu, logvar
 
     def decode(self, z: Tensor) -> Tensor:
-        """Return the logits of the pixels, (n, inputs)."""
-        logits: Tensor = self.output(self.layer2(self.layer1(z).relu_()).relu_())
-        return logits
+        """Return the likelihood's parameters: the pixels' logits, or the features' means, (n, inputs)."""
+        outputs: Tensor = self.output(self.layer2(self.layer1(z).relu_()).relu_())
+        return outputs
 
     @torch.no_grad()
     def sample(self, n: int, rng: torch.Generator) -> Tensor:
-        """Draw z from the prior and return what it generates, (n, inputs) in [0, 1]."""
-        return self.decode(torch.randn(n, self.n_latent, generator=rng)).sigmoid_()
+        """Draw z from the prior and return what it generates, (n, inputs)."""
+        return self.likelihood.draw(self.decode(torch.randn(n, self.n_latent, generator=rng)), rng)
 
 
 class Classifier(nn.Module):
@@ -93,7 +122,7 @@ class Classifier(nn.Module):
     def __init__(self, sizes: Sizes, rng: torch.Generator) -> None:
         super().__init__()
         self.encoder = Encoder(sizes, rng)
-        self.head = linear(sizes.hidden, sizes.units, fork(rng))  # so its size changes nothing else
+        self.head = Head(sizes.hidden, sizes.units, fork(rng))  # so its size changes nothing else
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the logits of all output units, (n, units)."""
@@ -115,7 +144,7 @@ class Answers:
     """What a generative classifier says of inputs: classes, and how it would draw them again."""
 
     logits: Tensor  # (n, units)
-    reconstruction: Tensor  # (n, inputs) logits
+    reconstruction: Tensor  # (n, inputs), to be read by the likelihood
     mu: Tensor  # (n, latent)
     logvar: Tensor  # (n, latent)
 
@@ -129,7 +158,12 @@ class GenerativeClassifier(Classifier, ABC):
 
     @abstractmethod
     def generate(self, n: int, rng: torch.Generator) -> Tensor:
-        """Return n generated inputs, (n, inputs) in [0, 1]."""
+        """Return n generated inputs, (n, inputs)."""
+
+    @property
+    @abstractmethod
+    def likelihood(self) -> Likelihood:
+        """How its reconstructions are to be read."""
 
 
 class FeedbackClassifier(GenerativeClassifier):
@@ -146,6 +180,10 @@ class FeedbackClassifier(GenerativeClassifier):
     def generate(self, n: int, rng: torch.Generator) -> Tensor:
         return self.feedback.sample(n, rng)
 
+    @property
+    def likelihood(self) -> Likelihood:
+        return self.feedback.likelihood
+
 
 class ClassifierWithVAE(GenerativeClassifier):
     """DGR's pair: a classifier, and beside it a generator that shares no parameter with it."""
@@ -159,3 +197,7 @@ class ClassifierWithVAE(GenerativeClassifier):
 
     def generate(self, n: int, rng: torch.Generator) -> Tensor:
         return self.vae.feedback.sample(n, rng)
+
+    @property
+    def likelihood(self) -> Likelihood:
+        return self.vae.feedback.likelihood

@@ -37,10 +37,9 @@ class Scenario(ABC):
 
     @property
     def width(self) -> int:
-        """How many output units the network has: ``n_units``, made up to full sixteens.
+        """How many output units the network has: ``n_units``, made up to full sixteens (``networks.Head``).
 
-        The ones beyond ``n_units`` are never active. They are there because the last bits of a matrix product depend
-        on its width below sixteen, and a network that gets more units later must not differ from one made large.
+        The ones beyond ``n_units`` are never active.
         """
         return -(-self.n_units // 16) * 16
 

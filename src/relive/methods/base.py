@@ -83,6 +83,9 @@ class Method:
     def after_task(self, net: Classifier, task: Task, seen: int) -> None:
         """Take from the finished task what is needed later."""
 
+    def grow(self, net: Classifier) -> None:
+        """Make what is remembered per parameter as large as a network that has got more output units."""
+
     def state(self) -> dict[str, Tensor]:
         """Return all that the method remembers between tasks, apart from the network."""
         return {}

@@ -19,6 +19,7 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from relive.data.protocols import Task
 from relive.fisher import fisher_sum
@@ -41,6 +42,14 @@ def fisher(net: Classifier, task: Task, seen: int, problem: Problem, chunk: int 
 def copies(net: Classifier) -> list[Tensor]:
     """Return the values of all parameters as they are now."""
     return [p.detach().clone() for p in net.parameters()]
+
+
+def enlarged(tensors: list[Tensor], net: Classifier) -> list[Tensor]:
+    """Return a tensor per parameter with zeros for the rows that the parameter has got since."""
+    return [
+        pad(t, (0,) * (2 * t.dim() - 1) + (len(p) - len(t),))
+        for t, p in zip(tensors, net.parameters() if tensors else (), strict=True)
+    ]
 
 
 class EWC(Method):
@@ -79,6 +88,9 @@ class EWC(Method):
             self.rest_ += (w.double() * S * delta.double() ** 2).sum().item()
             anchor.copy_(torch.where(S > 0, anchor + w * delta, p))
             S += F
+
+    def grow(self, net: Classifier) -> None:
+        self.fisher_, self.anchor_ = enlarged(self.fisher_, net), enlarged(self.anchor_, net)
 
     def state(self) -> dict[str, Tensor]:
         state = {f"fisher{i}": tensor for i, tensor in enumerate(self.fisher_)}
@@ -122,6 +134,9 @@ class OnlineEWC(Method):
         if self.fisher_:
             F = [self.gamma * old + new for old, new in zip(self.fisher_, F, strict=True)]
         self.fisher_ = F
+
+    def grow(self, net: Classifier) -> None:
+        self.fisher_ = enlarged(self.fisher_, net)
 
     def state(self) -> dict[str, Tensor]:
         return {f"fisher{i}": tensor for i, tensor in enumerate(self.fisher_)}

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from relive.batch import Batch
-from relive.losses import latent, reconstruction
+from relive.losses import latent
 from relive.methods.base import Method, Problem
 from relive.methods.distillation import label
 from relive.networks import Classifier, ClassifierWithVAE, FeedbackClassifier, GenerativeClassifier
@@ -53,8 +53,9 @@ class GenerativeReplay(Method):
         return label(self.teacher_, x, None, group, seen, self.problem, self.soft)
 
     def loss(self, net: Classifier, batch: Batch, rng: torch.Generator) -> Tensor:
-        answers = generative(net).answer(batch.x, rng)
-        rows = reconstruction(answers.reconstruction, batch.x) + latent(answers.mu, answers.logvar)
+        net = generative(net)
+        answers = net.answer(batch.x, rng)
+        rows = net.likelihood.rows(answers.reconstruction, batch.x) + latent(answers.mu, answers.logvar)
         if self.problem.fidelity.generative_loss == "per_pixel":
             rows = rows / batch.x.shape[1]
         return batch.classification_loss(answers.logits) + batch.weight @ rows

@@ -22,7 +22,7 @@ from torch import Tensor
 from relive.data.protocols import Task
 from relive.losses import Springs
 from relive.methods.base import STRONGEST, Method
-from relive.methods.ewc import copies
+from relive.methods.ewc import copies, enlarged
 from relive.networks import Classifier
 
 
@@ -64,6 +64,9 @@ class SI(Method):
         delta = torch._foreach_sub(theta, self.start_)
         gained = [omega / (d**2 + self.xi) for omega, d in zip(self.omega_, delta, strict=True)]
         self.Omega_ = [a + b for a, b in zip(self.Omega_, gained, strict=True)] if self.Omega_ else gained
+
+    def grow(self, net: Classifier) -> None:
+        self.Omega_ = enlarged(self.Omega_, net)
 
     def state(self) -> dict[str, Tensor]:
         return {f"Omega{i}": Omega for i, Omega in enumerate(self.Omega_)}
