@@ -13,7 +13,7 @@ import time
 
 import torch
 
-from relive import Learner, load, make_method, make_spec, scenario_of, tasks_of
+from relive import Learner, load_data, make_method, make_spec, scenario_of, tasks_of
 from relive.methods import METHODS
 
 WARM_UP, MEASURED = 10, 100
@@ -31,7 +31,7 @@ def gflops(n: int = 50) -> float:
 def milliseconds(protocol: str, scenario: str, method: str) -> float:
     """Return the median time of an iteration of the last task; the tasks before it get two iterations each."""
     spec = make_spec(protocol, scenario, method)
-    tasks = tasks_of(protocol, load("mnist"), spec.tasks, seed=0)
+    tasks = tasks_of(protocol, load_data("mnist"), spec.tasks, seed=0)
     layout = scenario_of(scenario, [task.classes for task in tasks])
     learner = Learner(make_method(method), layout, tasks[0].n_inputs, hidden=spec.hidden)
     for k in range(1, spec.tasks):

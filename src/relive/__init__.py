@@ -17,17 +17,20 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from relive.data.protocols import tasks_of
-    from relive.data.sources import load
+    from relive.data.sources import load_data
     from relive.errors import ReliveError
+    from relive.estimator import ContinualClassifier
     from relive.evaluation import accuracy
     from relive.experiments.run import make_spec, run
     from relive.experiments.spec import RunResult, RunSpec
     from relive.fidelity import Fidelity
     from relive.learner import Learner
     from relive.methods import METHODS, Method, make_method
+    from relive.modelfile import load
     from relive.scenarios import scenario_of
 
 _HOMES = {
+    "ContinualClassifier": "relive.estimator",
     "Fidelity": "relive.fidelity",
     "Learner": "relive.learner",
     "METHODS": "relive.methods",
@@ -36,7 +39,8 @@ _HOMES = {
     "RunResult": "relive.experiments.spec",
     "RunSpec": "relive.experiments.spec",
     "accuracy": "relive.evaluation",
-    "load": "relive.data.sources",
+    "load": "relive.modelfile",
+    "load_data": "relive.data.sources",
     "make_method": "relive.methods",
     "make_spec": "relive.experiments.run",
     "run": "relive.experiments.run",
@@ -46,6 +50,7 @@ _HOMES = {
 
 __all__ = [
     "METHODS",
+    "ContinualClassifier",
     "Fidelity",
     "Learner",
     "Method",
@@ -54,6 +59,7 @@ __all__ = [
     "RunSpec",
     "accuracy",
     "load",
+    "load_data",
     "make_method",
     "make_spec",
     "run",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -25,6 +26,8 @@ class Scenario(ABC):
 
     name: str
     title: str
+    needs_task: ClassVar[bool] = False  # whether a question must say which task it belongs to
+    shares_units: ClassVar[bool] = False  # whether all tasks answer with the same units
 
     def __init__(self, classes: Sequence[Sequence[int]]) -> None:
         self.classes = [tuple(ids) for ids in classes]
@@ -78,6 +81,7 @@ class TaskIL(Scenario):
 
     name = "task"
     title = "Task-IL"
+    needs_task = True
 
     @property
     def n_units(self) -> int:
@@ -104,6 +108,7 @@ class DomainIL(Scenario):
 
     name = "domain"
     title = "Domain-IL"
+    shares_units = True
 
     @property
     def n_units(self) -> int:

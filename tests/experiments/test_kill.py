@@ -14,9 +14,10 @@ import pytest
 
 from relive.data import Dataset
 from relive.experiments.checkpoint import FileCheckpoint
-from relive.experiments.run import Observer, run, versions
+from relive.experiments.run import Observer, run
 from relive.experiments.spec import RunSpec
 from relive.experiments.store import CHECKPOINT, Store
+from relive.versions import versions
 from tests.experiments.small import FORKS, alive, bits, real, small, start_driver, until, workers_of
 
 KILLS = 20

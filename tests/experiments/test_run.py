@@ -18,10 +18,11 @@ from safetensors.torch import load_file, save_file
 
 from relive.data import Dataset
 from relive.experiments.checkpoint import FileCheckpoint
-from relive.experiments.run import Observer, make_spec, run, versions
+from relive.experiments.run import Observer, make_spec, run
 from relive.experiments.spec import RunSpec
 from relive.experiments.store import Store
 from relive.methods import METHODS
+from relive.versions import versions
 
 NOT_BITS = {"train_seconds", "machine_load"}  # how long it took, and what else the machine did
 

@@ -9,7 +9,7 @@ import typer
 from rich.table import Column, Table
 
 from relive.cli.console import out
-from relive.data import DATASETS, RECIPES, data_home, load, survey
+from relive.data import DATASETS, RECIPES, data_home, load_data, survey
 from relive.errors import DataError, unknown
 
 app = typer.Typer(
@@ -69,7 +69,7 @@ def fetch(names: Names = None, data_dir: DataDir = None, quiet: Quiet = False) -
     failures = []
     for name in _known(names):
         try:
-            load(name, data_dir, quiet=quiet)
+            load_data(name, data_dir, quiet=quiet)
         except DataError as error:
             failures.append(str(error))
         else:

@@ -45,12 +45,12 @@ def make_engine(name: str, workers: int | None, scheduler: str | None) -> Engine
 
 def sweep(specs: list[RunSpec], engine: Engine, runs_dir: Path, data_dir: Path | None, quiet: bool) -> None:
     """Do all runs that are not done yet, showing how it goes; failures end the program with exit code 1."""
-    from relive.data.sources import load
+    from relive.data.sources import load_data
     from relive.experiments.store import Store
     from relive.experiments.sweep import Sweep
 
     for name in sorted({spec.dataset for spec in specs}):
-        load(name, data_dir, quiet=quiet)  # here once, rather than in every worker at the same time
+        load_data(name, data_dir, quiet=quiet)  # here once, rather than in every worker at the same time
     display = Display(quiet)
     job = Sweep(specs, Store(runs_dir), engine, str(data_dir) if data_dir else None)
     try:

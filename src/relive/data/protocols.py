@@ -20,12 +20,12 @@ Images = npt.NDArray[np.uint8]
 
 @dataclass(frozen=True)
 class Examples:
-    """Labelled rows of one task, kept as bytes and turned into [0, 1] only when they are drawn.
+    """Labelled rows of one task; bytes are turned into [0, 1] only when they are drawn.
 
     Attributes
     ----------
     pixels
-        (n, inputs) uint8; permuted tasks share one tensor.
+        (n, inputs) uint8, or float32 as they are; permuted tasks share one tensor.
     labels
         (n,) positions within the task's classes.
     top
@@ -43,11 +43,11 @@ class Examples:
         return len(self.labels)
 
     def inputs(self, rows: Tensor | slice) -> Tensor:
-        """Return those rows as (rows, inputs) float32 in [0, 1]."""
+        """Return those rows as (rows, inputs) float32."""
         x = self.pixels[rows] if isinstance(rows, slice) else self.pixels.index_select(0, rows)
         if self.permutation is not None:
             x = x.gather(1, self.permutation.expand(len(x), -1))  # faster than an index
-        return x.float().div_(self.top)
+        return x.float().div_(self.top) if x.dtype == torch.uint8 else x
 
 
 @dataclass(frozen=True)

@@ -175,7 +175,7 @@ def survey(name: str, data_dir: Path | str | None = None, *, recipes: Mapping[st
     return [_copy(file, (home / name, home)) for file in recipe.files]
 
 
-def load(
+def load_data(
     name: str,
     data_dir: Path | str | None = None,
     *,
@@ -211,7 +211,7 @@ def load(
 
     Examples
     --------
-    >>> digits = load("digits")
+    >>> digits = load_data("digits")
     >>> digits.train_images.shape, digits.test_images.shape, digits.top
     ((1438, 8, 8), (359, 8, 8), 16)
     """

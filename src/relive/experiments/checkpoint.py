@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
 from torch import Tensor
 
 from relive.experiments.run import Checkpoint, Progress
 from relive.experiments.spec import RunSpec
 from relive.experiments.store import CHECKPOINT, Store
-from relive.files import write_atomic
+from relive.tensorfile import FileError, read_tensors, write_tensors
+
+KIND, VERSION = "relive checkpoint", 1
 
 
 class FileCheckpoint(Checkpoint):
@@ -48,16 +47,11 @@ class FileCheckpoint(Checkpoint):
     def load(self) -> tuple[dict[str, Tensor], Progress] | None:
         self.store.prepare(self.spec)
         try:
-            with safe_open(self.path, framework="pt") as file:
-                metadata = file.metadata() or {}
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            if metadata["sha256"] != _digest(tensors, metadata["progress"]):
-                raise ValueError("its digest is not that of its contents")
-            header = json.loads(metadata["progress"])
+            header, tensors = read_tensors(self.path, KIND, VERSION)
         except FileNotFoundError:
             return None
-        except (OSError, SafetensorError, KeyError, ValueError) as error:
-            self.warn(f"{self.path} is damaged ({error}): the run starts over")
+        except (OSError, FileError) as error:
+            self.warn(f"{error}: the run starts over")
             return None
         if header.pop("identity") != json.loads(json.dumps(self.identity)):
             self.warn(f"{self.path} was made by other versions of relive, torch, numpy or Python: the run starts over")
@@ -76,16 +70,5 @@ class FileCheckpoint(Checkpoint):
             "n_samples": len(progress.samples),
         }
         samples = {f"samples.{k}": torch.from_numpy(a) for k, a in enumerate(progress.samples)}
-        tensors = {name: t.contiguous() for name, t in (state | samples).items()}
-        text = json.dumps(header)
         with self.store.writable():
-            write_atomic(self.path, save(tensors, metadata={"progress": text, "sha256": _digest(tensors, text)}))
-
-
-def _digest(tensors: dict[str, Tensor], text: str) -> str:
-    """Return a digest of all that a checkpoint holds: the file format has none of its own."""
-    digest = hashlib.sha256(text.encode())
-    for name, tensor in sorted(tensors.items()):
-        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
-        digest.update(tensor.numpy().tobytes())
-    return digest.hexdigest()
+            write_tensors(self.path, KIND, VERSION, header, state | samples)

@@ -11,12 +11,12 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, ParamSpec, TypeVar
 
-from relive.data.sources import Dataset, load
+from relive.data.sources import Dataset, load_data
 from relive.errors import InputError, ReliveError
 from relive.experiments.engines import Engine
-from relive.experiments.run import versions as my_versions
 from relive.experiments.spec import RunSpec
 from relive.experiments.worker import differences, give, report_with
+from relive.versions import versions as my_versions
 
 try:
     from distributed import Client, Status, Worker, WorkerPlugin
@@ -119,7 +119,7 @@ class DaskEngine(Engine):
         """Refuse workers that differ from the driver, by name, and hand the others the data sets."""
         self._refuse_others(versions)
         names = sorted({spec.dataset for spec in specs})
-        outfit = Outfit(versions, [load(name, data_dir, quiet=True) for name in names])
+        outfit = Outfit(versions, [load_data(name, data_dir, quiet=True) for name in names])
         self._resource = outfit.name
         self._executor = self._client.get_executor(pure=False, resources={outfit.name: 1})
         self._client.subscribe_topic(TOPIC, self._hear)

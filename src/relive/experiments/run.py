@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import functools
-import hashlib
 import os
-import platform
 import statistics
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +17,7 @@ import torch
 from torch import Tensor
 
 from relive.data.protocols import Task, tasks_of
-from relive.data.sources import DATASETS, Dataset, load
+from relive.data.sources import DATASETS, Dataset, load_data
 from relive.errors import InputError, unknown
 from relive.evaluation import accuracy, average_accuracy, backward_transfer, forgetting
 from relive.experiments.paper import PRESETS, preset_settings
@@ -32,6 +28,7 @@ from relive.methods import check_scenario, make_method, method_class, settings_o
 from relive.networks import GenerativeClassifier
 from relive.scenarios import scenario_of
 from relive.seeds import stream
+from relive.versions import versions
 
 PROBES_PER_TASK = 10
 PROBE_ROWS = 500  # test rows per task when the accuracy is only looked at in passing
@@ -181,7 +178,7 @@ def run(
     """
     observer, checkpoint = observer or Observer(), checkpoint or Checkpoint()
     check_threads(spec.threads)
-    data = data or load(spec.dataset, data_dir)
+    data = data or load_data(spec.dataset, data_dir)
     tasks = tasks_of(spec.protocol, data, spec.tasks, spec.seed, spec.fidelity)
     scenario = scenario_of(spec.scenario, [task.classes for task in tasks])
     learner = Learner(
@@ -256,19 +253,3 @@ def _result(spec: RunSpec, learner: Learner, tasks: list[Task], progress: Progre
         machine_load=round(statistics.median(progress.loads), 2),
         versions=versions(),
     )
-
-
-def versions() -> dict[str, str]:
-    """Return what a result depends on besides its spec."""
-    packages = {name: version(name) for name in ("relive", "torch", "numpy")}
-    return packages | {"python": platform.python_version(), "machine": platform.machine(), "code": _code_digest()}
-
-
-@functools.cache
-def _code_digest() -> str:
-    """Return a short digest of this package's source, so that a result can be traced to the code that made it."""
-    package = Path(__file__).parents[1]
-    digest = hashlib.sha256()
-    for path in sorted(package.rglob("*.py")):
-        digest.update(path.relative_to(package).as_posix().encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()[:12]

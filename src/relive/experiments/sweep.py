@@ -14,11 +14,12 @@ from itertools import product
 from typing import Any
 
 from relive.experiments.engines import Engine
-from relive.experiments.run import make_spec, versions
+from relive.experiments.run import make_spec
 from relive.experiments.spec import RunResult, RunSpec
 from relive.experiments.store import DamagedResult, Store
 from relive.experiments.worker import Job, Samples, work
 from relive.methods import method_class
+from relive.versions import versions
 
 TICK = 0.25  # seconds between two looks at the engine
 ATTEMPTS = 2

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from relive.data.sources import Dataset, load
+from relive.data.sources import Dataset, load_data
 from relive.errors import ReliveError
 from relive.experiments.spec import RunSpec
 
@@ -98,8 +98,9 @@ def check_versions(mine: dict[str, str], drivers: dict[str, str]) -> None:
 def work(job: Job) -> tuple[dict[str, Any], Samples]:
     """Do a run and return its result, as JSON, with its samples."""
     from relive.experiments.checkpoint import FileCheckpoint
-    from relive.experiments.run import Observer, run, versions
+    from relive.experiments.run import Observer, run
     from relive.experiments.store import Store
+    from relive.versions import versions
 
     check_versions(versions(), job.versions)
     spec = RunSpec.from_json(job.spec)
@@ -121,7 +122,7 @@ def work(job: Job) -> tuple[dict[str, Any], Samples]:
 
 @functools.lru_cache(maxsize=3)
 def _load(name: str, data_dir: str | None) -> Dataset:
-    return load(name, data_dir, quiet=True)
+    return load_data(name, data_dir, quiet=True)
 
 
 def serve(pipe: Connection, driver: int) -> None:

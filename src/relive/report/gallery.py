@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from relive.data.sources import Dataset, load, survey
+from relive.data.sources import Dataset, load_data, survey
 from relive.experiments.paper import PRESETS
 from relive.experiments.spec import SCENARIO_NAMES, RunResult
 from relive.experiments.store import Store, read_samples
@@ -38,7 +38,7 @@ class Drawn:
 def examples(data_dir: Path | None = None) -> list[Drawn]:
     """Draw the two protocols (figures 1 and 2) with MNIST if it is on this machine, else with small digits."""
     copies = survey("mnist", data_dir)
-    data = load("digits" if any(copy.problem for copy in copies) else "mnist", data_dir, quiet=True)
+    data = load_data("digits" if any(copy.problem for copy in copies) else "mnist", data_dir, quiet=True)
     firsts = _one_of_each(data)
     note = "" if data.name == "mnist" else f" Drawn with the data set {data.name}, since MNIST is not on this machine."
     padded = np.pad(firsts, ((0, 0), (PADDING, PADDING), (PADDING, PADDING)))

@@ -1,0 +1,611 @@
+"""ContinualClassifier: the scikit-learn face of the learner. One ``partial_fit`` is one task."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import math
+import numbers
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.metrics import accuracy_score
+from sklearn.utils import assert_all_finite, check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
+from torch import Tensor
+
+from relive.data.protocols import Examples, Task
+from relive.errors import InputError, unknown
+from relive.features import Features
+from relive.fidelity import Fidelity, fidelity_of
+from relive.learner import Learner
+from relive.losses import masked
+from relive.methods import check_scenario, make_method, method_class
+from relive.methods.generative_replay import GenerativeReplay
+from relive.networks import GenerativeClassifier
+from relive.scenarios import SCENARIOS, Scenario, scenario_of
+from relive.seeds import stream
+
+Array = npt.NDArray[Any]
+Name = str | int
+LOOK = 50  # steps between two looks at held-out data
+ASKED = 1000  # replayed samples that a model and the model of before are compared on
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """What is remembered about a task that was learned: of its data only a digest.
+
+    Attributes
+    ----------
+    name
+        How the user called it, or its number.
+    classes
+        What it may be answered with: positions in ``labels_``.
+    counts
+        How many samples there were of each of these.
+    iterations, seconds
+        How long it was learned.
+    learned_at
+        When, in UTC.
+    digest
+        SHA-256 of its samples and labels, whatever their order.
+    agreement
+        For each class met before: how many replayed samples the model of before took for it, and on how many of them
+        this one agreed when the task was learned. Empty for methods that generate nothing.
+    """
+
+    name: Name
+    classes: tuple[int, ...]
+    counts: tuple[int, ...]
+    iterations: int
+    seconds: float
+    learned_at: str
+    digest: str
+    agreement: dict[int, tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class Memory:
+    """How well a class is remembered, as far as this can be known without its data.
+
+    Attributes
+    ----------
+    label
+        The class.
+    tasks
+        Names of the tasks that had samples of it.
+    n_samples
+        How many, in all.
+    agreement
+        Share of replayed samples of it on which the model says what it said before the last task; None where nothing
+        is replayed, or nothing came after it.
+    kept
+        The product of these shares over all tasks since it was last taught: an estimate of what is left.
+    dreamt
+        Its share of what the model would replay now. A class that is no longer dreamt of will be forgotten.
+    """
+
+    label: Any
+    tasks: tuple[Name, ...]
+    n_samples: int
+    agreement: float | None
+    kept: float | None
+    dreamt: float | None
+
+
+class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier that goes on learning new classes without keeping old data.
+
+    Each call of :meth:`partial_fit` teaches it one task. Classes and tasks need not be known beforehand: the output
+    layer grows. By default it replays what its own feedback connections generate (Replay-through-Feedback) and can be
+    asked at any time for the class, out of all that it has met (Class-IL).
+
+    Parameters
+    ----------
+    method
+        A name from ``relive methods``; not ``"offline"``, which keeps all data.
+    scenario
+        ``"class"``: which of all classes? ``"task"``: the task is given with every question, which of its classes?
+        ``"domain"``: the same classes again in other circumstances, the task is not given.
+    settings
+        The method's own settings, such as ``{"lam": 1e6}`` for EWC.
+    iterations
+        Steps per task; ``None`` for 20 passes over the task's data, at least 500 steps and at most 5000.
+    hidden, latent
+        Units in each of the two hidden layers; latent variables of the generator.
+    learning_rate, batch_size
+        Of Adam.
+    likelihood
+        What inputs are to the generator: ``"bernoulli"`` numbers in [0, 1], ``"gaussian"`` any others, which are
+        then standardised by the first task's mean and deviation. ``"auto"`` looks at the first task: bytes
+        (``uint8``, taken for 0 to 255) and numbers within [0, 1] are Bernoulli, everything else is Gaussian.
+    fidelity
+        ``"as_written"``, the paper's equations; ``"as_run"``, its code, which gives the generator less weight; or a
+        ``Fidelity``.
+    early_stopping
+        Whether to stop a task's training when accuracy on a held-out part of it no longer grows.
+    validation_fraction, n_iter_no_change
+        How much of the task is held out for that, and how many looks (one every 50 steps) to wait.
+    random_state
+        The seed. The same seed and the same data in the same order give the same bits; ``None`` draws a new seed.
+
+    Attributes
+    ----------
+    classes_
+        The labels met so far, and those declared, sorted.
+    n_tasks_
+        How many tasks were learned.
+    n_features_in_
+        Features per sample.
+    lessons_
+        What is remembered about each task.
+    notes_
+        Whatever the caller wants to keep with the model, as plain JSON values; empty at first.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from relive import ContinualClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> X = X / 16
+    >>> model = ContinualClassifier(iterations=200, hidden=100)
+    >>> for new in ([0, 1, 2], [3, 4, 5]):
+    ...     rows = [label in new for label in y]
+    ...     model = model.partial_fit(X[rows], y[rows])
+    >>> model.classes_.tolist()
+    [0, 1, 2, 3, 4, 5]
+    >>> model.score(X[y < 3], y[y < 3]) > 0.9
+    True
+    """
+
+    def __init__(
+        self,
+        method: str = "rtf",
+        scenario: str = "class",
+        *,
+        settings: dict[str, float] | None = None,
+        iterations: int | None = None,
+        hidden: int = 400,
+        latent: int = 100,
+        learning_rate: float = 0.001,
+        batch_size: int = 128,
+        likelihood: str = "auto",
+        fidelity: str | Fidelity = "as_written",
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 5,
+        random_state: int | np.random.RandomState | None = 0,
+    ) -> None:
+        self.method = method
+        self.scenario = scenario
+        self.settings = settings
+        self.iterations = iterations
+        self.hidden = hidden
+        self.latent = latent
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.likelihood = likelihood
+        self.fidelity = fidelity
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.random_state = random_state
+
+    # ---- what a user does with it --------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, task: Name | None = None) -> Self:
+        """Start afresh and learn one task.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            NumPy, pandas or torch; float or uint8.
+        y : array-like of shape (n_samples,)
+            Labels: numbers or strings.
+        task
+            A name for the task; its number, from 0, if not given.
+        """
+        draft: Self = clone(self)
+        return self._become(draft._taught(X, y, task, None))
+
+    def partial_fit(self, X: Any, y: Any, task: Name | None = None, classes: Any = None) -> Self:
+        """Learn one more task. If that fails or is interrupted, the model stays as it was.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            NumPy, pandas or torch; float or uint8.
+        y : array-like of shape (n_samples,)
+            Labels, new or known.
+        task
+            A name for the task; its number, from 0, if not given.
+        classes
+            Labels that are known to come, if any: they appear in ``classes_`` at once. Not needed.
+        """
+        draft = copy.copy(self)
+        return self._become(draft._taught(X, y, task, classes))
+
+    def predict_proba(self, X: Any, task: Any = None) -> Array:
+        """Return the probability of every class of ``classes_``, (n_samples, n_classes).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            What to classify.
+        task
+            In Task-IL, whose classes to choose from: a task's name, or one for each sample. Not given otherwise.
+        """
+        check_is_fitted(self)
+        x = self.features_.inputs(self._data(X))
+        column = np.searchsorted(self.classes_, self.labels_)  # of each class
+        probabilities = np.zeros((len(x), len(self.classes_)))
+        for k, rows in self._questions(task, len(x)):
+            classes, p = self._answer(self.learner_, x[rows], k)
+            probabilities[np.ix_(rows, column[classes])] = p.numpy()
+        return probabilities
+
+    def predict(self, X: Any, task: Any = None) -> Array:
+        """Return the most likely class of every sample, (n_samples,); ``task`` as in :meth:`predict_proba`."""
+        best = self.predict_proba(X, task).argmax(1)
+        labels: Array = self.classes_[best]
+        return labels
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, task: Any = None) -> float:
+        """Return the share of samples that are classified right; ``task`` as in :meth:`predict_proba`."""
+        return float(accuracy_score(y, self.predict(X, task), sample_weight=sample_weight))
+
+    def replay(self, n: int = 100, task: Name | None = None, random_state: int = 0) -> tuple[Array, Array]:
+        """Return what the model would replay: n samples that it generates, and the labels that it gives them.
+
+        Parameters
+        ----------
+        n
+            How many.
+        task
+            In Task-IL, whose classes to choose the labels from.
+        random_state
+            The seed of the noise that they are generated from.
+        """
+        check_is_fitted(self)
+        net = self.learner_.net
+        if not isinstance(net, GenerativeClassifier):
+            raise InputError(f"method {self.method!r} generates nothing: only dgr, dgr-distill and rtf can replay")
+        samples = self.features_.samples(net.generate(n, stream(random_state, "replay")))
+        return samples, self.predict(samples, task)
+
+    def report(self) -> list[Memory]:
+        """Say how well each class is remembered, as far as this can be known without old data."""
+        check_is_fitted(self)
+        dreamt = {}
+        if isinstance(self.learner_.net, GenerativeClassifier) and not self.learner_.scenario.needs_task:
+            x = self.learner_.net.generate(ASKED, stream(self.seed_, "report"))
+            dreamt = _shares(self._said(self.learner_, x, self.n_tasks_ - 1))
+        return [self._memory(c, dreamt) for c in range(len(self.labels_))]
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to one safetensors file, with all that is needed to go on learning with the same bits."""
+        from relive.modelfile import save
+
+        save(self, Path(path))
+
+    # ---- learning a task -----------------------------------------------------------------------------------------
+
+    def _become(self, draft: Self) -> Self:
+        """Take over what the draft has learned, in one assignment that cannot be interrupted half-way."""
+        own = {name: value for name, value in vars(self).items() if not name.endswith("_")}
+        self.__dict__ = own | vars(draft)
+        return self
+
+    def _taught(self, X: Any, y: Any, task: Name | None, classes: Any) -> Self:
+        """Learn a task, in place: the caller throws this model away if anything goes wrong."""
+        self._check_parameters()
+        first = not self.__sklearn_is_fitted__()
+        data, y = self._data(X, reset=first), _label_array(y)
+        check_consistent_length(data, y)
+        labels, position = np.unique(y, return_inverse=True)
+        if first:
+            self.seed_ = _seed(self.random_state)
+            self.features_ = Features.of(data, self.likelihood)
+            self.labels_ = self.declared_ = labels[:0]
+            self.lessons_: list[Lesson] = []
+            self.notes_: dict[str, Any] = {}
+        self.features_.check(data)
+        if classes is not None:
+            self.declared_ = _joined(self.declared_, np.unique(_label_array(classes)))
+        self.labels_ = _joined(self.labels_, labels)
+        self.classes_ = np.sort(_joined(self.labels_, self.declared_))
+
+        place = {label: c for c, label in enumerate(self.labels_.tolist())}
+        own = np.array([place[label] for label in labels.tolist()])  # the classes of this task
+        shared = SCENARIOS[self.scenario].shares_units
+        offered = np.arange(len(self.labels_)) if shared else own  # what it may be answered with
+        target = np.array([offered.tolist().index(c) for c in own])[position]  # the place of each sample's class in it
+        self._grow(tuple(offered.tolist()), data.shape[1], first)
+
+        name = self._name(task)
+        start = time.perf_counter()
+        iterations = self._learn(data, torch.from_numpy(target), tuple(offered.tolist()))
+        lesson = Lesson(
+            name=name,
+            classes=tuple(offered.tolist()),
+            counts=tuple(np.bincount(target, minlength=len(offered)).tolist()),
+            iterations=iterations,
+            seconds=time.perf_counter() - start,
+            learned_at=datetime.now(UTC).isoformat(timespec="seconds"),
+            digest=digest_of(data, y),
+            agreement=self._agreement(),
+        )
+        self.lessons_ = [*self.lessons_, lesson]
+        self.n_tasks_ = len(self.lessons_)
+        return self
+
+    def _check_parameters(self) -> None:
+        if self.method == "offline":
+            raise InputError(
+                "method = 'offline' keeps the data of all tasks, which this classifier is there to avoid; "
+                "`relive methods` lists the others"
+            )
+        if self.scenario not in SCENARIOS:
+            raise unknown("scenario", self.scenario, SCENARIOS)
+        check_scenario(method_class(self.method), self.scenario)
+        make_method(self.method, **(self.settings or {}))
+        for name in ("hidden", "latent", "batch_size", "n_iter_no_change", "iterations"):
+            value = getattr(self, name)
+            if value is None and name == "iterations":
+                continue
+            if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < 1:
+                raise InputError(f"{name} = {value!r}: it must be a whole number of at least 1")
+        for name, below in (("learning_rate", math.inf), ("validation_fraction", 1.0)):
+            value = getattr(self, name)
+            if not isinstance(value, numbers.Real) or isinstance(value, bool) or not 0 < float(value) < below:
+                raise InputError(f"{name} = {value!r}: it must be a number between 0 and {below:g}, ends excluded")
+
+    def _data(self, X: Any, reset: bool = False) -> Array:
+        """Return samples as an array (n, features) of float64, float32 or uint8."""
+        if isinstance(X, Tensor):
+            X = X.detach().cpu().numpy()
+        data: Array = validate_data(self, X, reset=reset, dtype=[np.float64, np.float32, np.uint8])
+        return data
+
+    def _name(self, task: Name | None) -> Name:
+        """Return how a new task is called."""
+        name = len(self.lessons_) if task is None else task
+        if not isinstance(name, str | int) or isinstance(name, bool):
+            raise InputError(f"task = {task!r}: a task's name is a string or a whole number")
+        if SCENARIOS[self.scenario].needs_task and name in [lesson.name for lesson in self.lessons_]:
+            raise InputError(
+                f"task {name!r} was learned already, and in Task-IL a task is learned once: give it a name of its own"
+            )
+        return name
+
+    def _grow(self, offered: tuple[int, ...], n_inputs: int, first: bool) -> None:
+        """Get the learner ready for a task with these classes."""
+        scenario = self._scenario_with([*(lesson.classes for lesson in self.lessons_), offered])
+        if first:
+            self.learner_ = self._new_learner(scenario, n_inputs)
+        else:
+            self.learner_.grow(scenario)
+
+    def _scenario_with(self, tasks: list[tuple[int, ...]]) -> Scenario:
+        """Return the scenario of these tasks, with units for the declared classes after theirs."""
+        n = len(self.labels_)
+        to_come = len(self.classes_) - n
+        reserved = tuple(range(n, n + to_come))
+        return scenario_of(self.scenario, [*tasks, reserved] if to_come else tasks)
+
+    def _new_learner(self, scenario: Scenario, n_inputs: int) -> Learner:
+        return Learner(
+            make_method(self.method, **(self.settings or {})),
+            scenario,
+            n_inputs,
+            hidden=int(self.hidden),
+            latent=int(self.latent),
+            learning_rate=float(self.learning_rate),
+            batch_size=int(self.batch_size),
+            seed=self.seed_,
+            fidelity=self.fidelity if isinstance(self.fidelity, Fidelity) else fidelity_of(self.fidelity),
+            likelihood=self.features_.likelihood,
+        )
+
+    def _learn(self, data: Array, target: Tensor, offered: tuple[int, ...]) -> int:
+        """Let the learner learn, and return how many steps it took."""
+        pixels = self.features_.rows(data)
+        order = torch.arange(len(target))
+        held_out = order[:0]
+        if self.early_stopping and len(target) > 1:
+            order = torch.randperm(len(target), generator=stream(self.seed_, f"held out {len(self.lessons_)}"))
+            n = max(1, min(int(self.validation_fraction * len(target)), len(target) - 1))
+            held_out, order = order[:n], order[n:].sort().values
+        train, test = (Examples(pixels[rows], target[rows]) for rows in (order, held_out))
+        task = Task(train, test, offered, tuple(str(self.labels_[c]) for c in offered), (1, data.shape[1]))
+        iterations = int(self.iterations or min(max(math.ceil(20 * len(train) / self.batch_size), 500), 5000))
+        watch = _Watch(self.learner_, test, len(self.lessons_), int(self.n_iter_no_change))
+        # the earlier tasks are gone: the methods offered here do not look at them
+        self.learner_.learn([task] * (len(self.lessons_) + 1), iterations, watch)
+        return watch.taken
+
+    def _agreement(self) -> dict[int, tuple[int, int]]:
+        """Ask the model of before the task and this one about the same replayed samples."""
+        method, before = self.learner_.method, len(self.lessons_)
+        if not isinstance(method, GenerativeReplay) or not before or self.learner_.scenario.needs_task:
+            return {}
+        teacher = copy.copy(self.learner_)
+        teacher.net = method.teacher_
+        teacher.seen = before
+        x = method.teacher_.generate(ASKED, stream(self.seed_, f"agreement {before}"))
+        said, says = self._said(teacher, x, before - 1), self._said(self.learner_, x, before)
+        return {
+            int(c): (int((said == c).sum()), int(((said == c) & (says == c)).sum()))
+            for c in np.unique(np.concatenate([lesson.classes for lesson in self.lessons_]))
+        }
+
+    # ---- answering -----------------------------------------------------------------------------------------------
+
+    def _questions(self, task: Any, n: int) -> Iterator[tuple[int, Array]]:
+        """Yield a task's number and the rows that are asked about it."""
+        scenario = SCENARIOS[self.scenario]
+        if not scenario.needs_task:
+            if task is not None:
+                raise InputError(f"task = {task!r}: in {scenario.title} the task is not given, leave it out")
+            yield self.n_tasks_ - 1, np.arange(n)
+            return
+        numbers_ = {lesson.name: k for k, lesson in enumerate(self.lessons_)}
+        if task is None:
+            raise InputError(
+                f"{scenario.title} needs to know the task: give task=, one of {', '.join(map(repr, numbers_))}, "
+                "or one for each sample"
+            )
+        names = [task] * n if isinstance(task, str | numbers.Integral) else np.asarray(task).tolist()
+        if len(names) != n:
+            raise InputError(f"task has {len(names)} names for {n} samples: give one name, or one for each sample")
+        for name in dict.fromkeys(names):
+            if name not in numbers_:
+                raise InputError(f"task {name!r} was never learned: known are {', '.join(map(repr, numbers_))}")
+            yield numbers_[name], np.array([i for i, other in enumerate(names) if other == name])
+
+    @torch.no_grad()
+    def _answer(self, learner: Learner, x: Tensor, k: int) -> tuple[Array, Tensor]:
+        """Return the classes that may be the answer to a question of task k, and their probabilities (n, classes)."""
+        scenario = learner.scenario
+        logits = learner.method.logits(learner.net, x, torch.full((len(x),), k))
+        active = scenario.active(k, learner.seen)
+        class_of = {
+            int(unit): c
+            for task, classes in enumerate(scenario.classes[: learner.seen])
+            for unit, c in zip(scenario.units(task), classes, strict=True)
+        }
+        units = active.nonzero().flatten()
+        p = masked(logits, active).double().softmax(1)[:, units]
+        return np.array([class_of[int(unit)] for unit in units]), p
+
+    def _said(self, learner: Learner, x: Tensor, k: int) -> Array:
+        """Return the most likely class of every input, (n,)."""
+        classes, p = self._answer(learner, x, k)
+        said: Array = classes[p.argmax(1).numpy()]
+        return said
+
+    def _memory(self, c: int, dreamt: dict[int, float]) -> Memory:
+        """Return what is known of one class."""
+        counts = [dict(zip(lesson.classes, lesson.counts, strict=True)).get(c, 0) for lesson in self.lessons_]
+        taught = [k for k, count in enumerate(counts) if count]
+        later = [lesson.agreement[c] for lesson in self.lessons_[taught[-1] + 1 :] if c in lesson.agreement]
+        shares = [agreed / n for n, agreed in later if n]
+        return Memory(
+            label=self.labels_[c].item(),
+            tasks=tuple(self.lessons_[k].name for k in taught),
+            n_samples=sum(counts),
+            agreement=shares[-1] if shares else None,
+            kept=math.prod(shares) if shares else None,
+            dreamt=dreamt.get(c, 0.0) if dreamt else None,
+        )
+
+    # ---- being a scikit-learn estimator, copied and stored ---------------------------------------------------------
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "n_tasks_" in self.__dict__
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = dict(super().__getstate__())
+        if "learner_" in state:
+            state["learner_"] = state["learner_"].state()
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if "learner_" in state:
+            self.restore(state["learner_"])
+
+    def restore(self, tensors: dict[str, Tensor]) -> None:
+        """Make the learner again from its state, everything else being there."""
+        self.classes_ = np.sort(_joined(self.labels_, self.declared_))
+        scenario = self._scenario_with([lesson.classes for lesson in self.lessons_])
+        self.learner_ = self._new_learner(scenario, self.n_features_in_)
+        self.learner_.load_state(tensors)
+
+
+class _Watch:
+    """Counts the steps, and says when to stop: when accuracy on held-out rows has not grown for some looks."""
+
+    def __init__(self, learner: Learner, held_out: Examples, task: int, patience: int) -> None:
+        self.learner = learner
+        self.held_out = held_out
+        self.task = task
+        self.patience = patience
+        self.best, self.looks_since, self.taken = -1.0, 0, 0
+
+    def __call__(self, iteration: int, loss: float) -> bool:
+        self.taken = iteration
+        if not len(self.held_out) or iteration % LOOK:
+            return False
+        answers = self.learner.predict(self.held_out.inputs(slice(None)), self.task)
+        right = self.learner.scenario.units(self.task)[self.held_out.labels]
+        accuracy = float((answers == right).float().mean())
+        self.looks_since = 0 if accuracy > self.best else self.looks_since + 1
+        self.best = max(self.best, accuracy)
+        return self.looks_since >= self.patience
+
+
+def digest_of(data: Array, y: Array) -> str:
+    """Return a digest of samples with their labels that does not depend on their order.
+
+    >>> a, b = np.array([[1.0, 2.0], [3.0, 4.0]]), np.array(["x", "y"])
+    >>> digest_of(a, b) == digest_of(a[::-1], b[::-1])
+    True
+    """
+    rows = np.ascontiguousarray(data, dtype=np.float32)
+    digests = sorted(
+        hashlib.sha256(row.tobytes() + repr(label).encode()).digest()
+        for row, label in zip(rows, y.tolist(), strict=True)
+    )
+    return hashlib.sha256(b"".join(digests)).hexdigest()
+
+
+def _label_array(y: Any) -> Array:
+    """Return labels as an array of whole numbers, numbers, booleans or strings."""
+    if isinstance(y, Tensor):
+        y = y.detach().cpu().numpy()
+    array: Array = column_or_1d(y, warn=True)
+    if array.dtype.kind == "O":
+        kinds = sorted({type(label).__name__ for label in array})
+        if "str" in kinds and len(kinds) > 1:
+            raise InputError(f"labels of type {', '.join(kinds)}: they must all be strings, or all be numbers")
+        array = np.array(array.tolist())
+    assert_all_finite(array, input_name="y")
+    check_classification_targets(array)
+    if array.dtype.kind not in "biufU":
+        raise InputError(f"labels of type {array.dtype}: they must be numbers or strings")
+    return array
+
+
+def _joined(known: Array, new: Array) -> Array:
+    """Return the known labels, then those that are new."""
+    if len(known) and (known.dtype.kind == "U") != (new.dtype.kind == "U"):
+        raise InputError(
+            f"labels are {_kind(new)} ({new[0]!r}), but those known so far are {_kind(known)} ({known[0]!r})"
+        )
+    return np.concatenate([known, new[~np.isin(new, known)]]) if len(known) else new
+
+
+def _kind(labels: Array) -> str:
+    return "strings" if labels.dtype.kind == "U" else "numbers"
+
+
+def _seed(random_state: Any) -> int:
+    if isinstance(random_state, numbers.Integral):
+        return int(random_state)
+    return int(check_random_state(random_state).randint(2**31))
+
+
+def _shares(said: Array) -> dict[int, float]:
+    classes, counts = np.unique(said, return_counts=True)
+    return {int(c): float(n / len(said)) for c, n in zip(classes, counts, strict=True)}

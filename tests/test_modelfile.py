@@ -1,0 +1,272 @@
+"""Model files: going on with the same bits, no data in them, nothing run, and every kind of damage told."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+
+import relive
+from relive.data import Dataset
+from relive.errors import InputError, ReliveError
+from relive.estimator import ContinualClassifier
+from relive.experiments.run import make_spec, run
+from relive.modelfile import load
+from relive.tensorfile import FileError
+from tests.test_estimator import CELLS, SMALL, X, assert_same, rows
+
+TINY = SMALL | {"iterations": 8}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "model.safetensors"
+
+
+@pytest.mark.parametrize(("method", "scenario"), CELLS)
+def test_going_on_after_loading_gives_the_same_bits(method: str, scenario: str, path: Path) -> None:
+    whole = ContinualClassifier(method, scenario, **TINY)
+    stored = ContinualClassifier(method, scenario, **TINY)
+    for k, classes in enumerate([(0, 1), (2, 3), (1, 4)]):
+        whole.partial_fit(*rows(*classes), task=f"t{k}")
+        stored.partial_fit(*rows(*classes), task=f"t{k}")
+        stored.save(path)
+        stored = load(path)
+        assert_same(whole, stored)
+        task = "t0" if scenario == "task" else None
+        np.testing.assert_array_equal(whole.predict_proba(X[:9], task), stored.predict_proba(X[:9], task))
+    assert stored.get_params() == whole.get_params()
+    assert stored.classes_.tolist() == whole.classes_.tolist()
+    assert [lesson.digest for lesson in stored.lessons_] == [lesson.digest for lesson in whole.lessons_]
+    assert [m.kept for m in stored.report()] == [m.kept for m in whole.report()]
+
+
+def test_all_kinds_of_labels_and_features(path: Path) -> None:
+    import pandas as pd
+
+    x, y = rows(0, 1)
+    for labels in (y, y == 1, y.astype(float), np.array(["nö", "ye\ns"])[y]):
+        frame = pd.DataFrame(x, columns=[f"pixel {i}" for i in range(64)])
+        model = ContinualClassifier("ewc", settings={"lam": np.float64(3)}, hidden=int(np.int64(9)), iterations=4)
+        model.partial_fit(frame * 100, labels, classes=labels[:1])
+        model.notes_["image"] = [8, 8]
+        model.save(path)
+        again = relive.load(str(path))
+        assert again.classes_.dtype == model.classes_.dtype
+        assert again.predict(frame * 100).tolist() == model.predict(frame * 100).tolist()
+        assert again.feature_names_in_.tolist() == list(frame.columns)
+        assert again.notes_ == {"image": [8, 8]}
+        assert_same(model.partial_fit(frame, labels), again.partial_fit(frame, labels))
+
+
+SCRIPT = """
+import sys
+import numpy as np, torch
+import relive
+torch.set_num_threads(1)
+path, k = sys.argv[1], int(sys.argv[2])
+data = relive.load_data("mnist", sys.argv[3])
+rows = np.isin(data.train_labels, [2 * k, 2 * k + 1])
+if k:
+    model = relive.load(path)
+else:
+    model = relive.ContinualClassifier(iterations=int(sys.argv[4]), fidelity="as_run", random_state=0)
+model.partial_fit(data.train_images[rows].reshape(rows.sum(), -1), data.train_labels[rows])
+model.save(path)
+"""
+
+
+def test_split_mnist_with_a_process_per_task_gives_the_bits_of_a_run(path: Path, mnist_home: Path) -> None:
+    for k in range(5):
+        command = [sys.executable, "-c", SCRIPT, str(path), str(k), str(mnist_home), "6"]
+        subprocess.run(command, check=True, timeout=300)
+    spec = make_spec("split", "class", "rtf", iters=6, seed=0)
+    seen: dict[str, Any] = {}
+
+    from unittest.mock import patch
+
+    from relive.learner import Learner
+
+    learn = Learner.learn
+
+    def watched(self: Learner, *args: Any) -> None:
+        learn(self, *args)
+        seen["state"] = self.state()
+
+    with patch.object(Learner, "learn", watched):
+        result = run(spec, data_dir=mnist_home).result
+    model = load(path)
+    ours = model.learner_.state()
+    assert ours.keys() == seen["state"].keys()
+    assert [name for name in ours if not torch.equal(ours[name], seen["state"][name])] == []
+    data: Dataset = relive.load_data("mnist", mnist_home)
+    accuracies = []
+    for k in range(5):
+        rows_ = np.isin(data.test_labels, [2 * k, 2 * k + 1])
+        accuracies.append(model.score(data.test_images[rows_].reshape(rows_.sum(), -1), data.test_labels[rows_]))
+    assert np.mean(accuracies) == pytest.approx(result.average_accuracy, abs=1e-4)
+
+
+@pytest.mark.parametrize("method", ["rtf", "dgr", "ewc", "si", "lwf"])
+@pytest.mark.parametrize("kind", ["bytes", "unit", "any"])
+def test_no_training_input_is_in_the_file(method: str, kind: str, path: Path) -> None:
+    """Rows of random numbers, looked for byte by byte, as they were given and as the network took them."""
+    rng = np.random.default_rng(0)
+    x: Any = rng.random((60, 24)) if kind == "unit" else rng.normal(50, 9, (60, 24))
+    if kind == "bytes":
+        x = rng.integers(0, 256, (60, 24), dtype=np.uint8)
+    y = np.arange(60) % 2
+    model = ContinualClassifier(method, **TINY).partial_fit(x[:30], y[:30]).partial_fit(x[30:], y[30:] + 2)
+    model.save(path)
+    raw = path.read_bytes()
+    forms = [x, x.astype(np.float32), x.astype(np.float64), model.features_.inputs(x).numpy()]
+    for form in forms:
+        assert not any(row.tobytes() in raw for row in form)
+        assert not any(row[:8].tobytes() in raw for row in form)
+
+
+@pytest.fixture
+def saved(path: Path) -> Path:
+    ContinualClassifier(**TINY | {"hidden": 5, "latent": 2}).partial_fit(*rows(0, 1)).partial_fit(*rows(2)).save(path)
+    return path
+
+
+class TestDamage:
+    def test_missing_and_foreign_files(self, tmp_path: Path) -> None:
+        with pytest.raises(InputError, match=r"there is no model .*nothing"):
+            load(tmp_path / "nothing")
+        with pytest.raises(ReliveError, match="cannot read"):
+            load(tmp_path)
+        for name, content in (("text", b"hello, this is no model at all"), ("empty", b""), ("npz", b"PK\3\4" * 99)):
+            (tmp_path / name).write_bytes(content)
+            with pytest.raises(FileError, match="is not a relive model: it is not a safetensors file"):
+                load(tmp_path / name)
+        save_file({"a": torch.zeros(3)}, tmp_path / "other")
+        with pytest.raises(FileError, match="its header says nothing of relive"):
+            load(tmp_path / "other")
+        save_file({"a": torch.zeros(3)}, tmp_path / "other", metadata={"format": "pt"})
+        with pytest.raises(FileError, match="it is a safetensors file of something else"):
+            load(tmp_path / "other")
+
+    def test_cut_short(self, saved: Path) -> None:
+        raw = saved.read_bytes()
+        for length in (4, 8, 100, len(raw) // 2, len(raw) - 1):
+            saved.write_bytes(raw[:length])
+            with pytest.raises(FileError, match=r"cut short|is not a relive model"):
+                load(saved)
+
+    def test_a_newer_version(self, saved: Path) -> None:
+        raw = saved.read_bytes()
+        saved.write_bytes(raw.replace(b'"version":"1"', b'"version":"2"'))
+        with pytest.raises(FileError, match=r"has version 2 of the format .*, this relive knows up to 1: use a newer"):
+            load(saved)
+
+    def test_changed_numbers_and_a_changed_header(self, saved: Path) -> None:
+        raw = saved.read_bytes()
+        saved.write_bytes(raw[:-3] + bytes([raw[-3] ^ 1]) + raw[-2:])
+        with pytest.raises(FileError, match="was changed since it was written"):
+            load(saved)
+        assert raw.count(b"as_written") == 1
+        saved.write_bytes(raw.replace(b"as_written", b"as_writtem"))
+        with pytest.raises(FileError, match="was changed since it was written"):
+            load(saved)
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"parameters": {"hidden": 10**9}},
+            {"parameters": {"latent": 10**9}},
+            {"parameters": {"method": "offline"}},
+            {"parameters": {"surprise": 1}},
+            {"n_features": 10**12},
+            {"lessons": []},
+            {"labels": {"dtype": "O", "values": ["x"]}},
+            {"likelihood": "magic"},
+            {"seed": "seven"},
+        ],
+    )
+    def test_a_header_that_lies_with_the_right_digest(self, saved: Path, change: dict[str, Any]) -> None:
+        """Whoever can compute the digest can write any header: it must still be refused, and cost no memory."""
+        from relive.modelfile import KIND, VERSION
+        from relive.tensorfile import read_tensors, write_tensors
+
+        header, tensors = read_tensors(saved, KIND, VERSION)
+        for name, value in change.items():
+            header[name] = header[name] | value if name == "parameters" else value
+        write_tensors(saved, KIND, VERSION, header, tensors)
+        with pytest.raises(FileError, match="is not a whole model"):
+            load(saved)
+
+    def test_two_thousand_files_with_random_damage(self, saved: Path) -> None:
+        """Bytes changed, cut, repeated or shuffled: every one is refused, or was not really changed."""
+        raw, dice = saved.read_bytes(), random.Random(0)
+        header_end = 8 + int.from_bytes(raw[:8], "little")
+        refused = 0
+        for _ in range(2000):
+            damaged = bytearray(raw)
+            end = header_end if dice.random() < 0.6 else len(raw)  # the header is where it is interesting
+            for _ in range(dice.choice([1, 1, 2, 10])):
+                damaged[dice.randrange(end)] = dice.randrange(256)
+            if dice.random() < 0.3:
+                start = dice.randrange(len(damaged))
+                del damaged[start : start + dice.choice([1, 8, 1000, len(raw)])]
+            if dice.random() < 0.1:
+                damaged += damaged[: dice.randrange(100)]
+            if bytes(damaged) == raw:
+                continue
+            saved.write_bytes(bytes(damaged))
+            try:
+                model = load(saved)
+            except ReliveError:
+                refused += 1
+            else:  # e.g. the space between two keys: the same model all the same
+                saved.write_bytes(raw)
+                assert_same(model, load(saved))
+        assert refused > 1900
+
+
+def test_a_model_that_learned_nothing_is_not_saved(path: Path) -> None:
+    with pytest.raises(InputError, match="has not learned anything yet"):
+        ContinualClassifier().save(path)
+    with pytest.raises(InputError, match="there is no directory"):
+        ContinualClassifier(**TINY).partial_fit(*rows(0, 1)).save(path.parent / "no" / "model")
+
+
+def test_saving_on_a_full_disk_leaves_the_old_file(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    raw, model = saved.read_bytes(), load(saved).partial_fit(*rows(3))
+
+    def full(*args: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(ReliveError, match=r"cannot write .*: No space left on device"):
+        model.save(saved)
+    assert saved.read_bytes() == raw
+    assert [p.name for p in saved.parent.iterdir()] == [saved.name]
+
+
+def test_other_programs_can_read_the_file(saved: Path) -> None:
+    with safe_open(saved, framework="np") as file:
+        header = json.loads(file.metadata()["header"])
+        assert file.get_tensor("learner.net.head.weight").shape == (16, 5)
+    assert header["labels"]["values"] == [0, 1, 2]
+    assert header["lessons"][1]["counts"] == [40]
+
+
+def test_no_pickle_is_loaded_anywhere() -> None:
+    """The whole package, for anything that would unpickle a file."""
+    forbidden = re.compile(
+        r"pickle\.loads?\b|torch\.load\b|joblib|allow_pickle=True|\bimport (dill|cloudpickle|shelve|marshal)"
+    )
+    for source in Path(relive.__file__).parent.rglob("*.py"):
+        assert not forbidden.search(source.read_text()), source
