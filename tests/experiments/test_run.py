@@ -148,8 +148,9 @@ def test_a_run_interrupted_again_and_again(tiny: Dataset, tmp_path: Path) -> Non
 def rewrite(path: Path, change: Callable[[dict[str, Any]], Any]) -> None:
     """Write the checkpoint again with another header."""
     with safe_open(path, framework="pt") as file:
-        header = json.loads(file.metadata()["progress"])
-    save_file(load_file(path), path, metadata={"progress": json.dumps(change(header))})
+        metadata = file.metadata()
+    header = json.loads(metadata["header"])
+    save_file(load_file(path), path, metadata=metadata | {"header": json.dumps(change(header))})
 
 
 def flip_a_bit_of_a_weight(path: Path) -> None:
