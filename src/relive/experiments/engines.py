@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import os
-import pickle
 import signal
 import threading
 from abc import abstractmethod
@@ -70,7 +69,6 @@ class LocalEngine(Engine):
         return self._size
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        call = pickle.dumps((fn, args, kwargs))
         self._workers = [worker for worker in self._workers if not worker.dead]
         idle = [worker for worker in self._workers if worker.idle]
         if not idle:
@@ -78,7 +76,7 @@ class LocalEngine(Engine):
                 raise RuntimeError(f"all {self._size} workers are busy: submit no more than slots() runs")
             idle = [_Worker()]
             self._workers += idle
-        return idle[0].do(call)
+        return idle[0].do((fn, args, kwargs))
 
     def progress(self) -> dict[str, tuple[int, int]]:
         reports = [worker.report for worker in self._workers]
@@ -116,8 +114,8 @@ class _Worker:
     def idle(self) -> bool:
         return self._future is None
 
-    def do(self, call: bytes) -> Future[Any]:
-        """Send a pickled call; the process must be idle."""
+    def do(self, call: tuple[Any, ...]) -> Future[Any]:
+        """Send a call; the process must be idle."""
         future: Future[Any] = Future()
         future.set_running_or_notify_cancel()
         with self._lock:
@@ -125,8 +123,13 @@ class _Worker:
                 future.set_exception(self._death())
                 return future
             self._future = future
-        with contextlib.suppress(OSError):  # it has just died: the listener says so
-            self.pipe.send_bytes(call)
+        try:
+            self.pipe.send(call)
+        except OSError:
+            pass  # it has just died: the listener says so
+        except Exception:  # a call that cannot be sent
+            self._future = None
+            raise
         return future
 
     def stop(self) -> None:

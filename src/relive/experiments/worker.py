@@ -6,7 +6,6 @@ import contextlib
 import copy
 import functools
 import os
-import pickle
 import signal
 import socket
 import threading
@@ -15,6 +14,7 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
+from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from typing import Any
 
@@ -154,7 +154,7 @@ def _portable(error: BaseException) -> BaseException:
     """Return the exception with its traceback as a note, in a form that another process can read."""
     trace = f"in worker process {os.getpid()}:\n{traceback.format_exc()}"
     try:
-        pickle.dumps(copy.copy(error))
+        ForkingPickler.dumps(copy.copy(error))  # as the pipe does it
     except Exception:
         error = RuntimeError(repr(error))
     error.add_note(trace)
