@@ -138,10 +138,13 @@ class Store:
 
         It is a lock of the operating system: an owner that dies, however, loses it at once.
         """
-        path = self.prepare(spec) / LEASE
+        path = self.directory(spec) / LEASE
         with self.writable():
+            path.parent.mkdir(parents=True, exist_ok=True)
             handle = acquire(path)
         try:
+            if handle is not None:
+                self.prepare(spec)
             yield handle is not None
         finally:
             if handle is not None:
