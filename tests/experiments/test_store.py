@@ -245,3 +245,13 @@ def test_many_results_load_quickly(store: Store) -> None:
     results, damaged = store.scan()
     assert time.process_time() - start < 2.0
     assert (len(results), damaged) == (1000, [])
+
+
+def test_only_who_holds_a_run_writes_into_it(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    with store.lease(SPEC) as mine:
+        assert mine
+        (store.directory(SPEC) / "spec.json").unlink()
+        with Store(tmp_path).lease(SPEC) as theirs:
+            assert not theirs
+        assert not (store.directory(SPEC) / "spec.json").exists()
