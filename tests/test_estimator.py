@@ -344,6 +344,15 @@ class TestMemory:
                 assert memory.agreement is None
         assert sum(m.dreamt for m in after.report() if m.dreamt is not None) == pytest.approx(1)
 
+    def test_task_il_asks_every_head(self) -> None:
+        model = ContinualClassifier(scenario="task", **SMALL)
+        for k in range(3):
+            model.partial_fit(*rows(2 * k, 2 * k + 1))
+        agreement = model.lessons_[-1].agreement
+        assert sum(n for n, _ in agreement.values()) == 2 * 1000  # two earlier heads, each asked about all of it
+        assert set(agreement) <= {0, 1, 2, 3}
+        assert all(m.agreement is not None for m in model.report() if m.label in agreement)
+
 
 class TestEcosystem:
     def test_pipeline_clone_cross_validation_and_grid_search(self) -> None:

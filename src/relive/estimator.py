@@ -437,17 +437,19 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _agreement(self) -> dict[int, tuple[int, int]]:
         """Ask the model of before the task and this one about the same replayed samples."""
         method, before = self.learner_.method, len(self.lessons_)
-        if not isinstance(method, GenerativeReplay) or not before or self.learner_.scenario.needs_task:
+        if not isinstance(method, GenerativeReplay) or not before:
             return {}
         teacher = copy.copy(self.learner_)
         teacher.net = method.teacher_
         teacher.seen = before
         x = method.teacher_.generate(ASKED, stream(self.seed_, f"agreement {before}"))
-        said, says = self._said(teacher, x, before - 1), self._said(self.learner_, x, before)
-        return {
-            int(c): (int((said == c).sum()), int(((said == c) & (says == c)).sum()))
-            for c in np.unique(np.concatenate([lesson.classes for lesson in self.lessons_]))
-        }
+        counts: dict[int, tuple[int, int]] = {}
+        for k in range(before) if self.learner_.scenario.needs_task else [before - 1]:
+            said, says = self._said(teacher, x, k), self._said(self.learner_, x, k)
+            for c in np.unique(said).tolist():
+                n, agreed = counts.get(c, (0, 0))
+                counts[c] = n + int((said == c).sum()), agreed + int(((said == c) & (says == c)).sum())
+        return counts
 
     # ---- answering -----------------------------------------------------------------------------------------------
 
