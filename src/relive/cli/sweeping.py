@@ -115,12 +115,13 @@ class Display:
         head = f"{status.done} of {status.total} runs done, {len(status.failures)} failed, {self._left(status)}"
         if status.elsewhere:
             head += f", {status.elsewhere} being done by another sweep"
-        table = Table(box=None, pad_edge=False)
+        table = Table(box=None, pad_edge=False, show_header=False)
         for spec in status.running:
             task, iteration = status.progress.get(spec.name, (0, 0))
             where = f"task {task}/{spec.tasks}  iteration {iteration}/{spec.iters}" if task else "starting"
             table.add_row(f"{spec.method}, {spec.scenario}, seed {spec.seed}", where, f"[dim]{settings(spec)}[/]")
-        return Group(head, ProgressBar(total=1.0, completed=status.done_share, width=60), table)
+        bar = ProgressBar(total=1.0, completed=status.done_share, width=60)
+        return Group(head, bar, "", table)  # a bar does not end its line
 
 
 def settings(spec: RunSpec) -> str:
