@@ -139,7 +139,7 @@ def share(protocol: str, method: str, n: int) -> dict[str, float]:
 def measure(effort: Effort) -> Findings:
     """Return the floor share of six methods in both protocols."""
     found = Findings()
-    for protocol, full in (("split", 120), ("permuted", 40)):
+    for protocol, full in (("split", 80), ("permuted", 25)):
         for method in METHODS:
             effort.say(f"{METHOD_TITLES[method]}, {PROTOCOL_TITLES[protocol]}")
             result = share(protocol, method, effort.n(full, 6))
@@ -151,9 +151,9 @@ def measure(effort: Effort) -> Findings:
 
 
 def anatomy(protocol: str, method: str, n: int) -> dict[str, float]:
-    """Return where an iteration's milliseconds go: products (and their floor), Adam, other operations, the rest.
+    """Return where an iteration's time goes, in units of its bare products, which therefore take 1.
 
-    The profiler slows down what is small, so it only says what the products take and how the remainder is divided.
+    The profiler slows down what is small, so it only says how what is not products is divided.
     """
     result = share(protocol, method, n)
     of = subject(protocol, "class", method)
@@ -161,14 +161,14 @@ def anatomy(protocol: str, method: str, n: int) -> dict[str, float]:
     with profile(activities=[ProfilerActivity.CPU]) as profiled:
         start = time.perf_counter()
         of.block(n)
-        wall = 1000 * (time.perf_counter() - start) / (n + 1)
-    spent = {event.key: event.self_cpu_time_total / 1000 / (n + 1) for event in profiled.key_averages()}
+        wall = time.perf_counter() - start
+    spent = {event.key: event.self_cpu_time_total / 1e6 for event in profiled.key_averages()}
     products = sum(spent.get(name, 0.0) for name in PRODUCTS)
     adam = spent.get("aten::_fused_adam_", 0.0)
-    operations = sum(ms for name, ms in spent.items() if name.startswith("aten::")) - products - adam
-    scale = (result["iteration"] - products) / (wall - products)
+    operations = sum(seconds for name, seconds in spent.items() if name.startswith("aten::")) - products - adam
+    scale = (1 / result["share"] - 1) / (wall - products)
     return result | {
-        "matrix products": products,
+        "matrix products": 1.0,
         "Adam's kernel": adam * scale,
         "other operations": operations * scale,
         "Python and autograd": (wall - products - adam - operations) * scale,

@@ -6,6 +6,7 @@ import math
 
 import pytest
 import torch
+from benchmarks.bench import rows
 from benchmarks.common import Subject
 from benchmarks.floor import Floor, flop, products_of
 from benchmarks.plain import Part, Plain, one_by_one
@@ -87,3 +88,20 @@ def test_the_products_of_an_iteration_are_all_found() -> None:
     inputs, width = tasks[0].n_inputs, scenario.width
     assert flop(products) == 2 * BATCH * (2 * inputs * HIDDEN + 3 * HIDDEN**2 + 3 * HIDDEN * width)
     assert Floor(products)() > 0
+
+
+def test_a_goal_is_reached_or_not_or_there_is_none() -> None:
+    figure = {"name": "speed", "unit": "×", "value": 36.02, "values": [36.02, 35.0], "note": ""}
+    part = {"figures": [figure | goal for goal in GOAL_CASES]}
+    assert [(goal, measured) for _, goal, measured, _, _ in rows(part)] == [
+        ("≥ 30×", "36.0× ✓"),
+        ("≤ 30×", "36.0× ✗"),
+        ("", "36.0×"),
+    ]
+
+
+GOAL_CASES: list[dict[str, object]] = [
+    {"goal": 30.0, "sense": "≥"},
+    {"goal": 30.0, "sense": "≤"},
+    {"goal": None, "sense": "≥"},
+]
