@@ -5,7 +5,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test report check format clean
+.PHONY: help setup run test bench report check format clean
 
 help:  ## Say what there is
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -25,6 +25,9 @@ run: $(READY)  ## Train Replay-through-Feedback on split MNIST, Class-IL (about 
 
 test: $(READY)  ## Run the tests, doctests included
 	@$(BIN)/python -m pytest -q
+
+bench: $(READY)  ## Measure speed and memory beside their goals (some minutes, on a quiet machine; ARGS="--repeat 3")
+	@$(BIN)/python -m benchmarks.bench --write-docs $(ARGS)
 
 report: $(READY)  ## Rebuild tables, figures and the page from results/, with no training
 	@$(BIN)/relive report --runs-dir results --output report/report.html

@@ -44,12 +44,11 @@ def linear(n_in: int, n_out: int, rng: torch.Generator) -> nn.Linear:
     >>> torch.equal(small.weight, large.weight[:2])
     True
     """
-    layer = nn.Linear(n_in, n_out, device="meta").to_empty(device="cpu")
+    layer = nn.Linear(n_in, n_out, device="meta")  # without drawing numbers of its own
     bound = 1 / math.sqrt(n_in)
     drawn = torch.rand(n_out, n_in + 1, generator=rng) * (2 * bound) - bound
-    with torch.no_grad():
-        layer.weight.copy_(drawn[:, :-1])
-        layer.bias.copy_(drawn[:, -1])
+    layer.weight = nn.Parameter(drawn[:, :-1].contiguous())  # to_empty would load PyTorch's compiler
+    layer.bias = nn.Parameter(drawn[:, -1].contiguous())
     return layer
 
 

@@ -117,16 +117,15 @@ def _number(name: str, text: str) -> float:
 
 def _run(spec: RunSpec, runs_dir: Path, data_dir: Path | None, quiet: bool) -> tuple[RunResult, Path]:
     """Train, keeping the state after every task, and draw the pictures."""
-    from relive.data.protocols import tasks_of
+    from relive.data.protocols import check_tasks
     from relive.data.sources import load_data
     from relive.experiments.checkpoint import FileCheckpoint
     from relive.experiments.run import check_threads, run
     from relive.experiments.store import Store
-    from relive.report.pictures import draw_run
     from relive.versions import versions
 
     data = load_data(spec.dataset, data_dir, quiet=quiet)
-    tasks_of(spec.protocol, data, spec.tasks, spec.seed)  # what cannot be is refused before anything is written
+    check_tasks(spec.protocol, data, spec.tasks)  # what cannot be is refused before anything is written
     store = Store(runs_dir)
     directory = store.directory(spec)
     check_threads(spec.threads)
@@ -143,6 +142,8 @@ def _run(spec: RunSpec, runs_dir: Path, data_dir: Path | None, quiet: bool) -> t
     except KeyboardInterrupt:
         err.print(_what_was_kept(spec, store, checkpoint))
         raise typer.Exit(130) from None
+    from relive.report.pictures import draw_run  # a second to import: not before the training
+
     draw_run(outcome.result, outcome.samples, directory)
     return outcome.result, directory
 

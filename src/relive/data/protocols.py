@@ -87,12 +87,7 @@ def split(data: Dataset, n_tasks: int, seed: int, fidelity: Fidelity = AS_RUN) -
         If the number of tasks does not divide the number of classes.
     """
     n_classes = data.n_classes
-    if n_tasks < 1 or n_classes % n_tasks:
-        fit = [str(n) for n in range(1, n_classes + 1) if n_classes % n == 0]
-        raise InputError(
-            f"tasks = {n_tasks}: {data.name} has {n_classes} classes, and a split needs tasks of equal size; "
-            f"choose one of {', '.join(fit)}"
-        )
+    _check_split(data, n_tasks)
     order = torch.arange(n_classes)
     if fidelity.class_order == "shuffled_unless_seed_0" and seed != 0:
         order = torch.randperm(n_classes, generator=stream(seed, "class order"))
@@ -102,7 +97,7 @@ def split(data: Dataset, n_tasks: int, seed: int, fidelity: Fidelity = AS_RUN) -
         position = torch.full((n_classes,), -1)  # of each class within the task
         position[classes] = torch.arange(len(classes))
         rows = (position[labels] >= 0).nonzero().squeeze(1)
-        return Examples(images[rows], position[labels[rows]], data.top)
+        return Examples(images.index_select(0, rows), position[labels[rows]], data.top)
 
     train = torch.from_numpy(data.train_images).flatten(1), torch.from_numpy(data.train_labels).long()
     test = torch.from_numpy(data.test_images).flatten(1), torch.from_numpy(data.test_labels).long()
@@ -120,8 +115,7 @@ def split(data: Dataset, n_tasks: int, seed: int, fidelity: Fidelity = AS_RUN) -
 
 def permuted(data: Dataset, n_tasks: int, seed: int, fidelity: Fidelity = AS_RUN, pad: int = 2) -> list[Task]:
     """Make every task all classes with the pixels, zero-padded, in another order each time."""
-    if n_tasks < 1:
-        raise InputError(f"tasks = {n_tasks}: the permuted protocol needs at least 1")
+    _check_permuted(data, n_tasks)
     n_classes = data.n_classes
     height, width = (side + 2 * pad for side in data.train_images.shape[1:])
 
@@ -148,6 +142,21 @@ def permuted(data: Dataset, n_tasks: int, seed: int, fidelity: Fidelity = AS_RUN
     return tasks
 
 
+def _check_split(data: Dataset, n_tasks: int) -> None:
+    n_classes = data.n_classes
+    if n_tasks < 1 or n_classes % n_tasks:
+        fit = [str(n) for n in range(1, n_classes + 1) if n_classes % n == 0]
+        raise InputError(
+            f"tasks = {n_tasks}: {data.name} has {n_classes} classes, and a split needs tasks of equal size; "
+            f"choose one of {', '.join(fit)}"
+        )
+
+
+def _check_permuted(data: Dataset, n_tasks: int) -> None:
+    if n_tasks < 1:
+        raise InputError(f"tasks = {n_tasks}: the permuted protocol needs at least 1")
+
+
 Protocol = Callable[[Dataset, int, int, Fidelity], list[Task]]
 PROTOCOLS: dict[str, Protocol] = {"split": split, "permuted": permuted}
 
@@ -157,3 +166,10 @@ def tasks_of(protocol: str, data: Dataset, n_tasks: int, seed: int, fidelity: Fi
     if protocol not in PROTOCOLS:
         raise unknown("protocol", protocol, PROTOCOLS)
     return PROTOCOLS[protocol](data, n_tasks, seed, fidelity)
+
+
+def check_tasks(protocol: str, data: Dataset, n_tasks: int) -> None:
+    """Refuse what ``tasks_of`` would refuse, without making the tasks."""
+    if protocol not in PROTOCOLS:
+        raise unknown("protocol", protocol, PROTOCOLS)
+    {"split": _check_split, "permuted": _check_permuted}[protocol](data, n_tasks)

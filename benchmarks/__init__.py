@@ -1,0 +1,1 @@
+"""How fast it is and how much memory it takes, as ratios within one run: ``make bench``."""

@@ -1,0 +1,180 @@
+"""How much of an iteration is its matrix products: the floor below which no code around them can go.
+
+Every ``mm`` and ``addmm`` of a real iteration of the last task is recorded with its shapes and strides, and done again
+with operands and results that lie ready. The time of these bare products over the time of the iteration is the floor
+share; both are measured in turns, iteration by iteration.
+
+``python -m benchmarks.floor '"split"' '"rtf"' 40`` prints the profile of one method as JSON; another PYTHONPATH makes
+it that of another commit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.profiler import ProfilerActivity, profile
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from benchmarks.common import Effort, Figure, Findings, Subject, one_thread, subject
+from relive.report.style import METHOD_TITLES, PROTOCOL_TITLES
+
+METHODS = ("none", "ewc", "si", "lwf", "dgr-distill", "rtf")
+GOALS = {"split": 0.75, "permuted": 0.85}  # of the generative methods
+GOAL = 0.60  # of the others
+PRODUCTS = ("aten::mm", "aten::addmm")
+
+Shape = tuple[int, ...]
+Product = tuple[Shape, Shape, Shape, Shape]  # shape and strides of each of the two operands
+
+
+class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Writes down the matrix products that are done while it is on."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.products: list[Product] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func in (torch.ops.aten.mm.default, torch.ops.aten.addmm.default):
+            a, b = args[-2:]
+            self.products.append((tuple(a.shape), a.stride(), tuple(b.shape), b.stride()))
+        return func(*args, **(kwargs or {}))
+
+
+def recorded(work: Callable[[], object]) -> list[Product]:
+    """Return the matrix products of a call."""
+    recorder = _Recorder()
+    with recorder:
+        work()
+    return recorder.products
+
+
+class _Enough(Exception):  # noqa: N818
+    """The iteration has been recorded."""
+
+
+def products_of(of: Subject) -> list[Product]:
+    """Return the matrix products of one iteration."""
+    recorder = _Recorder()
+
+    def on_step(iteration: int, loss: float) -> None:
+        if iteration == 1:
+            recorder.__enter__()  # type: ignore[no-untyped-call]
+        else:
+            recorder.__exit__(None, None, None)  # type: ignore[no-untyped-call]
+            raise _Enough
+
+    of.learner.seen = len(of.tasks) - 1
+    with contextlib.suppress(_Enough):
+        of.learner.learn(of.tasks, 2, on_step)
+    return recorder.products
+
+
+def flop(products: Sequence[Product]) -> int:
+    """Return how many multiplications and additions the products are."""
+    return sum(2 * a[0] * a[1] * b[1] for a, _, b, _ in products)
+
+
+class Floor:
+    """The products alone, everything that they need lying ready."""
+
+    def __init__(self, products: Sequence[Product]) -> None:
+        self.work = [(_like(a, sa), _like(b, sb), torch.empty(a[0], b[1])) for a, sa, b, sb in products]
+
+    def __call__(self) -> float:
+        """Do them, and return the seconds."""
+        start = time.perf_counter()
+        for a, b, out in self.work:
+            torch.mm(a, b, out=out)
+        return time.perf_counter() - start
+
+
+def _like(shape: Shape, stride: Shape) -> Tensor:
+    """Return a matrix that lies in memory by rows or by columns, as the recorded one did."""
+    transposed = stride[0] == 1 and shape[0] != 1
+    return torch.randn(shape[::-1]).T if transposed else torch.randn(shape)
+
+
+def against_floor(of: Subject, floor: Floor, n: int, warm_up: int = 5) -> tuple[list[float], list[float]]:
+    """Return the seconds of n iterations and of n times the bare products, one after the other in turns."""
+    iterations, floors, last = list[float](), list[float](), 0.0
+
+    def on_step(iteration: int, loss: float) -> None:
+        nonlocal last
+        now = time.perf_counter()
+        seconds = floor()
+        if iteration > warm_up:
+            iterations.append(now - last)
+            floors.append(seconds)
+        last = time.perf_counter()
+
+    of.learner.seen = len(of.tasks) - 1
+    of.learner.learn(of.tasks, n + warm_up, on_step)
+    return iterations, floors
+
+
+def share(protocol: str, method: str, n: int) -> dict[str, float]:
+    """Return the milliseconds of an iteration of the last task and of its products, and one over the other."""
+    of = subject(protocol, "class", method, rows=2000 if method == "ewc" else None)
+    products = products_of(of)
+    iterations, floors = against_floor(of, Floor(products), n)
+    iteration, floor = statistics.median(iterations), statistics.median(floors)
+    return {
+        "iteration": 1000 * iteration,
+        "floor": 1000 * floor,
+        "share": floor / iteration,
+        "products": len(products),
+        "gflop": flop(products) / 1e9,
+    }
+
+
+def measure(effort: Effort) -> Findings:
+    """Return the floor share of six methods in both protocols."""
+    found = Findings()
+    for protocol, full in (("split", 80), ("permuted", 25)):
+        for method in METHODS:
+            effort.say(f"{METHOD_TITLES[method]}, {PROTOCOL_TITLES[protocol]}")
+            result = share(protocol, method, effort.n(full, 6))
+            goal = GOALS[protocol] if method in ("dgr-distill", "rtf") else GOAL
+            name = f"{METHOD_TITLES[method]}, {PROTOCOL_TITLES[protocol]}"
+            found.figures.append(Figure(name, result["share"], "", goal))
+            found.data[f"{protocol} {method}"] = result
+    return found
+
+
+def anatomy(protocol: str, method: str, n: int) -> dict[str, float]:
+    """Return where an iteration's time goes, in units of its bare products, which therefore take 1.
+
+    The profiler slows down what is small, so it only says how what is not products is divided.
+    """
+    result = share(protocol, method, n)
+    of = subject(protocol, "class", method)
+    of.block(3)
+    with profile(activities=[ProfilerActivity.CPU]) as profiled:
+        start = time.perf_counter()
+        of.block(n)
+        wall = time.perf_counter() - start
+    spent = {event.key: event.self_cpu_time_total / 1e6 for event in profiled.key_averages()}
+    products = sum(spent.get(name, 0.0) for name in PRODUCTS)
+    adam = spent.get("aten::_fused_adam_", 0.0)
+    operations = sum(seconds for name, seconds in spent.items() if name.startswith("aten::")) - products - adam
+    scale = (1 / result["share"] - 1) / (wall - products)
+    return result | {
+        "matrix products": 1.0,
+        "Adam's kernel": adam * scale,
+        "other operations": operations * scale,
+        "Python and autograd": (wall - products - adam - operations) * scale,
+    }
+
+
+if __name__ == "__main__":
+    one_thread()
+    print(json.dumps(anatomy(*map(json.loads, sys.argv[1:]))))

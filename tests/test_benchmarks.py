@@ -1,0 +1,107 @@
+"""What ``relive`` is measured against must be the same algorithm, or the comparison means nothing."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from benchmarks.bench import rows
+from benchmarks.common import Subject
+from benchmarks.floor import Floor, flop, products_of
+from benchmarks.plain import Part, Plain, one_by_one
+
+from relive.batch import Batch
+from relive.data.protocols import Task
+from relive.fisher import fisher_sum
+from relive.learner import Learner
+from relive.methods import METHODS, make_method
+from relive.methods.xdg import XdG
+from relive.scenarios import Scenario, scenario_of
+from relive.seeds import stream
+from tests.plain import record, split_tasks
+
+# Noise drawn for all heads at once is the noise drawn head by head if every head's numbers are full sixteens.
+HIDDEN, LATENT, BATCH = 12, 8, 16
+CELLS = [(method, "task") for method in METHODS] + [(method, "domain") for method in ("none", "ewc", "si", "rtf")]
+
+
+def ours(method: str, scenario: Scenario, tasks: list[Task]) -> Learner:
+    return Learner(
+        make_method(method), scenario, tasks[0].n_inputs, hidden=HIDDEN, latent=LATENT, batch_size=BATCH, seed=3
+    )
+
+
+def plain(method: str, scenario: Scenario, learner: Learner, tasks: list[Task]) -> Plain:
+    sizes = {"hidden": HIDDEN, "latent": LATENT, "batch_size": BATCH}
+    other = Plain(method, scenario, tasks[0].n_inputs, **sizes, rng=stream(3, "noise"))
+    other.load(learner.net.state_dict())
+    if isinstance(learner.method, XdG):
+        other.gates = learner.method.gates_
+        other.rng = stream(3, "noise")
+    return other
+
+
+def parts(current: Batch, scenario: Scenario) -> list[Part]:
+    """Return the rows of a step task by task."""
+    unit = current.target.argmax(1)
+    found = []
+    for k in sorted(set(current.task.tolist())):
+        mine = current.task == k
+        found.append((k, current.x[mine], unit[mine] - int(scenario.units(k)[0])))
+    return found
+
+
+@pytest.mark.parametrize(("method", "scenario_name"), CELLS)
+def test_the_plain_version_is_the_same_algorithm(method: str, scenario_name: str) -> None:
+    tasks = split_tasks()
+    scenario = scenario_of(scenario_name, [task.classes for task in tasks])
+    learner = ours(method, scenario, tasks)
+    other = plain(method, scenario, learner, tasks)
+    for k in range(1, len(tasks) + 1):
+        steps = record(learner, tasks[:k], 3)
+        other.before_task()
+        for step in steps:
+            loss = other.step(parts(step.current, scenario))
+            assert math.isclose(loss, step.loss, rel_tol=2e-4), (k, loss, step.loss)
+        other.after_task(tasks[k - 1])
+
+
+def test_one_sample_at_a_time_gives_the_exact_fisher() -> None:
+    tasks = split_tasks()
+    scenario = scenario_of("task", [task.classes for task in tasks])
+    learner = ours("ewc", scenario, tasks)
+    learner.learn(tasks[:1], 5)
+    other = plain("ewc", scenario, learner, tasks)
+    x, units = tasks[0].train.inputs(slice(None)), tasks[0].train.labels
+    batched = fisher_sum(learner.net, [(x, units)], scenario.active(0, 1), "predicted")
+    for total, (name, _) in zip(one_by_one(other.net, x, other.columns(0)), other.net.named_parameters(), strict=True):
+        torch.testing.assert_close(total, batched[name][: len(total)], rtol=1e-4, atol=1e-8)
+
+
+def test_the_products_of_an_iteration_are_all_found() -> None:
+    tasks = split_tasks()
+    scenario = scenario_of("class", [task.classes for task in tasks])
+    products = products_of(Subject(ours("none", scenario, tasks), tasks[:1]))
+    # forth: three layers; back: three for the weights, two for the layers' inputs
+    assert len(products) == 8
+    inputs, width = tasks[0].n_inputs, scenario.width
+    assert flop(products) == 2 * BATCH * (2 * inputs * HIDDEN + 3 * HIDDEN**2 + 3 * HIDDEN * width)
+    assert Floor(products)() > 0
+
+
+def test_a_goal_is_reached_or_not_or_there_is_none() -> None:
+    figure = {"name": "speed", "unit": "×", "value": 36.02, "values": [36.02, 35.0], "note": ""}
+    part = {"figures": [figure | goal for goal in GOAL_CASES]}
+    assert [(goal, measured) for _, goal, measured, _, _ in rows(part)] == [
+        ("≥ 30×", "36.0× ✓"),
+        ("≤ 30×", "36.0× ✗"),
+        ("", "36.0×"),
+    ]
+
+
+GOAL_CASES: list[dict[str, object]] = [
+    {"goal": 30.0, "sense": "≥"},
+    {"goal": 30.0, "sense": "≤"},
+    {"goal": None, "sense": "≥"},
+]
