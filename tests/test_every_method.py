@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import copy
 import math
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from torch import Tensor
 
 from relive.data import Dataset
@@ -14,10 +16,11 @@ from relive.data.protocols import tasks_of
 from relive.errors import InputError
 from relive.experiments.run import Checkpoint, Observer, Outcome, Progress, make_spec, run
 from relive.experiments.spec import RunSpec
-from relive.fidelity import FIDELITIES
+from relive.fidelity import AS_RUN, AS_WRITTEN, CHOICES, FIDELITIES, Fidelity
 from relive.learner import Learner
 from relive.methods import METHODS, make_method, settings_of
 from relive.scenarios import SCENARIOS, scenario_of
+from tests import plain
 from tests.plain import CELLS
 
 TASKS, ITERS, HIDDEN, LATENT = 3, 3, 10, 4
@@ -180,3 +183,24 @@ def test_a_setting_called_like_an_argument_of_ours() -> None:
 @pytest.mark.parametrize("name", METHODS)
 def test_the_spec_records_all_settings(name: str) -> None:
     assert set(make_spec("split", "task", name).settings) == set(settings_of(METHODS[name]))
+
+
+@pytest.mark.parametrize(("method", "scenario"), CELLS)
+def test_a_method_names_the_fidelity_choices_that_change_it(method: str, scenario: str) -> None:
+    """Those that it names change where two tasks end, the others do not change a bit."""
+    tasks = plain.split_tasks()
+
+    def end(fidelity: Fidelity) -> dict[str, Tensor]:
+        learner = plain.learner_of(method, scenario, tasks, fidelity, **settings)
+        for k in (1, 2, 3):
+            learner.learn(tasks[:k], 3)
+        return learner.state()
+
+    settings: dict[str, Any] = {"proportion": 0.5} if method == "xdg" else {}
+    as_run, named = end(AS_RUN), METHODS[method].choices
+    for name in CHOICES:
+        if name in ("class_order", "permutations"):  # which are the protocol's
+            continue
+        other = end(AS_RUN.choose({name: getattr(AS_WRITTEN, name)}))
+        changed = any(not torch.equal(as_run[key], other[key]) for key in as_run)
+        assert changed == (name in named), name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -74,6 +75,7 @@ def command(
     """Train one method and print its accuracy on every task beside the paper's number."""
     from relive.experiments.run import make_spec
 
+    chosen = _pairs("--choose", choose)
     given = {"tasks": tasks, "iters": iters, "threads": threads}
     spec = make_spec(
         protocol,
@@ -81,18 +83,28 @@ def command(
         method,
         seed=seed,
         dataset=dataset,
-        fidelity=fidelity_of(fidelity).choose(_pairs("--choose", choose)),
+        fidelity=fidelity_of(fidelity).choose(chosen),
         settings={name: _number(name, value) for name, value in _pairs("--set", settings).items()},
         **{name: value for name, value in given.items() if value is not None},
     )
-    hint = known_to_fail(protocol, scenario, method)
-    if hint and not quiet:
-        err.print(f"[yellow]hint:[/] {hint}")
+    for hint in (known_to_fail(protocol, scenario, method), _without_effect(spec, chosen)):
+        if hint and not quiet:
+            err.print(f"[yellow]hint:[/] {hint}")
     result, directory = _run(spec, runs_dir, data_dir, quiet)
     if as_json:
         typer.echo(json.dumps(result.to_json()))
     else:
         _show(result, directory)
+
+
+def _without_effect(spec: RunSpec, chosen: Iterable[str]) -> str:
+    """Say which fidelity choices change nothing in this run."""
+    from relive.methods import METHODS
+
+    method = METHODS[spec.method]
+    of_protocol = {"split": "class_order", "permuted": "permutations"}[spec.protocol]
+    idle = [name for name in chosen if name not in (*method.choices, of_protocol)]
+    return f"{', '.join(idle)} changes nothing for {method.title} on {spec.protocol}" if idle else ""
 
 
 def _pairs(option: str, texts: list[str] | None) -> dict[str, str]:

@@ -45,6 +45,7 @@ class Method:
     why_not: ClassVar[str] = ""  # why the scenarios that are missing cannot be had
     limits: ClassVar[dict[str, tuple[float, float]]] = {}  # of each setting: lowest, highest
     explain: ClassVar[dict[str, str]] = {}  # what each setting is
+    choices: ClassVar[tuple[str, ...]] = ()  # the fidelity choices that change what it does
 
     problem: Problem
 

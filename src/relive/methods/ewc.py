@@ -59,6 +59,7 @@ class EWC(Method):
     reference: ClassVar = "Kirkpatrick et al. 2017, elastic weight consolidation"
     limits: ClassVar = {"lam": (0, STRONGEST)}
     explain: ClassVar = {"lam": "λ, the strength of the penalty"}
+    choices: ClassVar = ("fisher_labels", "fisher_divisor")
 
     def __init__(self, lam: float = 5000.0) -> None:
         self.lam = lam
@@ -113,6 +114,7 @@ class OnlineEWC(Method):
         "lam": "λ, the strength of the penalty",
         "gamma": "γ, how much of the earlier tasks' importance stays with each new task",
     }
+    choices: ClassVar = ("fisher_labels", "fisher_divisor", "online_ewc")
 
     def __init__(self, lam: float = 5000.0, gamma: float = 1.0) -> None:
         self.lam = lam

@@ -73,6 +73,7 @@ class DGR(GenerativeReplay):
 
     title: ClassVar = "DGR"
     reference: ClassVar = "Shin et al. 2017, deep generative replay"
+    choices: ClassVar = ("generative_loss",)
     soft = False
     one_network = False
 
@@ -82,6 +83,7 @@ class DGRDistill(GenerativeReplay):
 
     title: ClassVar = "DGR+distill"
     reference: ClassVar = "van de Ven & Tolias 2018, DGR with soft targets"
+    choices: ClassVar = ("generative_loss", "distillation_loss")
     soft = True
     one_network = False
 
@@ -91,5 +93,6 @@ class RtF(GenerativeReplay):
 
     title: ClassVar = "RtF"
     reference: ClassVar = "van de Ven & Tolias 2018, Replay-through-Feedback"
+    choices: ClassVar = ("generative_loss", "distillation_loss")
     soft = True
     one_network = True

@@ -25,6 +25,7 @@ class LwF(Method):
 
     title: ClassVar = "LwF"
     reference: ClassVar = "Li & Hoiem 2017, learning without forgetting"
+    choices: ClassVar = ("distillation_loss",)
 
     def before_task(self, net: Classifier, seen: int) -> None:
         self.teacher_ = copy.deepcopy(net).requires_grad_(False)

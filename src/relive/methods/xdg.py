@@ -29,6 +29,7 @@ class XdG(Method):
     why_not: ClassVar = "it chooses which units to gate by the task, so the task must be known when predicting"
     limits: ClassVar = {"proportion": (0, 0.99)}
     explain: ClassVar = {"proportion": "X, the share of each hidden layer's units that is gated off"}
+    choices: ClassVar = ("xdg_gate",)
 
     def __init__(self, proportion: float = 0.95) -> None:
         self.proportion = proportion
