@@ -81,8 +81,8 @@ def command(
         method,
         seed=seed,
         dataset=dataset,
-        fidelity=fidelity_of(fidelity).choose(_pairs("--choose", choose)),
-        settings={name: _number(name, value) for name, value in _pairs("--set", settings).items()},
+        fidelity=fidelity_of(fidelity).choose(pairs("--choose", choose)),
+        settings={name: number(name, value) for name, value in pairs("--set", settings).items()},
         **{name: value for name, value in given.items() if value is not None},
     )
     hint = known_to_fail(protocol, scenario, method)
@@ -95,7 +95,7 @@ def command(
         _show(result, directory)
 
 
-def _pairs(option: str, texts: list[str] | None) -> dict[str, str]:
+def pairs(option: str, texts: list[str] | None) -> dict[str, str]:
     """Return NAME=VALUE texts as a dictionary."""
     pairs: dict[str, str] = {}
     for text in texts or []:
@@ -108,7 +108,8 @@ def _pairs(option: str, texts: list[str] | None) -> dict[str, str]:
     return pairs
 
 
-def _number(name: str, text: str) -> float:
+def number(name: str, text: str) -> float:
+    """Return the value of a setting."""
     try:
         return float(text)
     except ValueError:
