@@ -6,7 +6,7 @@ than pixels.
 
 What stands for the frozen network here is no great one: a small convolutional net, trained for some seconds on the four
 digits of the first task and on nothing else, since this example downloads nothing. It has never seen the digits of the
-later tasks. In earnest, take a network that was trained on many pictures (torchvision, timm) in place of ``pretrained``.
+later tasks. In earnest, take a network that was trained on many pictures (torchvision, timm) instead of ``pretrained``.
 
     python examples/frozen_features.py
 """

@@ -1,8 +1,8 @@
 """Wines of one vineyard after another, told apart by chemistry, with no old measurement kept.
 
 The data ship with scikit-learn: 178 wines of three growers, 13 measurements each, in several units. They are no numbers
-in [0, 1], so the model standardises them and its generator is a Gaussian one. The first two growers are learned together;
-the third comes later. Beside Replay-through-Feedback the same network is trained without replay: it forgets.
+in [0, 1], so the model standardises them and its generator is a Gaussian one. The first two growers are learned
+together; the third comes later. Beside Replay-through-Feedback the same network is trained without replay: it forgets.
 
     python examples/wine.py
 """

@@ -81,9 +81,10 @@ def locked(path: Path) -> Iterator[None]:
 
 def tidy(path: Path) -> None:
     """Remove what killed processes left half-written. Only for who holds the lock."""
-    for entry in list(os.scandir(path.parent)):
-        if entry.name.startswith(f".{path.name}.") and entry.name.endswith(".tmp"):
-            Path(entry.path).unlink(missing_ok=True)
+    with _told(path):
+        for entry in list(os.scandir(path.parent)):
+            if entry.name.startswith(f".{path.name}.") and entry.name.endswith(".tmp"):
+                Path(entry.path).unlink(missing_ok=True)
 
 
 def _settle(path: Path) -> None:

@@ -133,7 +133,7 @@ def command(
 ) -> None:
     """Teach a model one more task, from data of your own; MODEL is made if it is not there.
 
-    Nothing of the data is stored in MODEL. However this ends, MODEL is whole: as before, or with the new task.
+    No sample is stored in MODEL. However this ends, MODEL is whole: as before, or with the new task.
     """
     path = own.real(model)
     before = _identity(path)
