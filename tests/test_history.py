@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -88,9 +89,14 @@ def test_where_a_file_cannot_have_two_names(path: Path, monkeypatch: pytest.Monk
     assert texts(path) == ["b", "a"]
 
 
-def dying_at(k: int, action: Callable[[], object]) -> bool:
-    """Do something in a process of its own that is killed before its k-th change to the disk; say whether it was."""
-    child = os.fork()
+def dying_at(k: int, action: Callable[[], object], *also: tuple[Any, str]) -> bool:
+    """Do something in a process of its own that is killed before its k-th change to the disk; say whether it was.
+
+    Calls of the functions that ``also`` names count as well.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
+        child = os.fork()
     if not child:
         left = [k]
 
@@ -103,8 +109,8 @@ def dying_at(k: int, action: Callable[[], object]) -> bool:
 
             return wrapped
 
-        for name in ("replace", "link", "unlink", "fsync", "chmod"):
-            setattr(os, name, counted(getattr(os, name)))
+        for home, name in [*((os, name) for name in ("replace", "link", "unlink", "fsync", "chmod")), *also]:
+            setattr(home, name, counted(getattr(home, name)))
         try:
             action()
         finally:

@@ -227,13 +227,15 @@ def _fit(
             _check_same(old, given, path)
         image = _image(old, size, colour, path) if data.is_dir() else None
         samples = own.read(data, old, needed=True, names=names, image=image)
+        if old is not None:
+            _check_name(old, task)
         if old is not None and not again:
             _check_new(old, samples, data, path)
         model = ContinualClassifier(**given) if old is None else old
         _learn(model, samples, task, quiet)
         _note(model, samples, names, keep, first=old is None)
         n = own.fit_notes(model).get("keep")
-        if isinstance(n, int):
+        if isinstance(n, int) and n >= 0:
             with keeping(path, n):
                 model.save(path)
         else:
@@ -343,6 +345,17 @@ def _image(
     if known is not None and colour is not None and colour != (len(known) == 3):
         raise _other("--colour", "grey", path) if colour else _other("--grey", "colour", path)
     return known
+
+
+def _check_name(model: ContinualClassifier, task: str | None) -> None:
+    """Refuse a name that ``relive predict --task`` could not tell from another's name or number."""
+    from relive.scenarios import SCENARIOS
+
+    name = str(model.n_tasks_) if task is None else task
+    if SCENARIOS[model.scenario].needs_task and name in [str(lesson.name) for lesson in model.lessons_]:
+        raise InputError(
+            f"task {name!r} was learned already, and in Task-IL a task is learned once: give it another --task"
+        )
 
 
 def _check_new(model: ContinualClassifier, samples: Samples, data: Path, path: Path) -> None:
