@@ -170,6 +170,14 @@ class TestTaskIL:
         one_by_one = [model.predict(mixed[i : i + 1], task=names[i])[0] for i in range(20)]
         assert model.predict(mixed[:20], task=names[:20]).tolist() == one_by_one
 
+    def test_names_and_numbers_of_tasks_side_by_side(self) -> None:
+        model = ContinualClassifier(scenario="task", **SMALL)
+        model.partial_fit(*rows(0, 1)).partial_fit(*rows(2, 3), task="b")
+        assert model.predict(X[:2], task=[0, "b"]).tolist() == [
+            model.predict(X[:1], task=0)[0],
+            model.predict(X[1:2], task="b")[0],
+        ]
+
     def test_others_do_not_take_it(self) -> None:
         model = ContinualClassifier(**SMALL).partial_fit(*rows(0, 1))
         with pytest.raises(InputError, match="in Class-IL the task is not given"):
@@ -372,6 +380,13 @@ class TestEcosystem:
             other.partial_fit(*rows(2))
             assert model.classes_.tolist() == [0, 1]
             assert_same(model.partial_fit(*rows(2)), other)
+
+
+def test_steps_can_be_watched() -> None:
+    steps: list[tuple[int, int]] = []
+    one = ContinualClassifier(**SMALL).partial_fit(*rows(0, 1), on_step=lambda i, n, loss: steps.append((i, n)))
+    assert steps == [(i, 30) for i in range(1, 31)]
+    assert_same(one, ContinualClassifier(**SMALL).partial_fit(*rows(0, 1)))
 
 
 def test_early_stopping_is_off_by_default_and_stops_early() -> None:

@@ -7,7 +7,7 @@ import hashlib
 import math
 import numbers
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -37,6 +37,7 @@ from relive.seeds import stream
 
 Array = npt.NDArray[Any]
 Name = str | int
+Progress = Callable[[int, int, float], object]
 LOOK = 50  # steps between two looks at held-out data
 ASKED = 1000  # replayed samples that a model and the model of before are compared on
 
@@ -216,9 +217,11 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             A name for the task; its number, from 0, if not given.
         """
         draft: Self = clone(self)
-        return self._become(draft._taught(X, y, task, None))
+        return self._become(draft._taught(X, y, task))
 
-    def partial_fit(self, X: Any, y: Any, task: Name | None = None, classes: Any = None) -> Self:
+    def partial_fit(
+        self, X: Any, y: Any, task: Name | None = None, classes: Any = None, *, on_step: Progress | None = None
+    ) -> Self:
         """Learn one more task. If that fails or is interrupted, the model stays as it was.
 
         Parameters
@@ -231,9 +234,11 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             A name for the task; its number, from 0, if not given.
         classes
             Labels that are known to come, if any: they appear in ``classes_`` at once. Not needed.
+        on_step
+            Called after every step with its number, from 1, the highest number there may be, and the loss.
         """
         draft = copy.copy(self)
-        return self._become(draft._taught(X, y, task, classes))
+        return self._become(draft._taught(X, y, task, classes, on_step))
 
     def predict_proba(self, X: Any, task: Any = None) -> Array:
         """Return the probability of every class of ``classes_``, (n_samples, n_classes).
@@ -306,7 +311,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.__dict__ = own | vars(draft)
         return self
 
-    def _taught(self, X: Any, y: Any, task: Name | None, classes: Any) -> Self:
+    def _taught(self, X: Any, y: Any, task: Name | None, classes: Any = None, on_step: Progress | None = None) -> Self:
         """Learn a task, in place: the caller throws this model away if anything goes wrong."""
         self._check_parameters()
         first = not self.__sklearn_is_fitted__()
@@ -334,7 +339,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         name = self._name(task)
         start = time.perf_counter()
-        iterations = self._learn(data, torch.from_numpy(target), tuple(offered.tolist()))
+        iterations = self._learn(data, torch.from_numpy(target), tuple(offered.tolist()), on_step)
         lesson = Lesson(
             name=name,
             classes=tuple(offered.tolist()),
@@ -417,7 +422,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             likelihood=self.features_.likelihood,
         )
 
-    def _learn(self, data: Array, target: Tensor, offered: tuple[int, ...]) -> int:
+    def _learn(self, data: Array, target: Tensor, offered: tuple[int, ...], on_step: Progress | None) -> int:
         """Let the learner learn, and return how many steps it took."""
         pixels = self.features_.rows(data)
         order = torch.arange(len(target))
@@ -430,8 +435,14 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         task = Task(train, test, offered, tuple(str(self.labels_[c]) for c in offered), (1, data.shape[1]))
         iterations = int(self.iterations or min(max(math.ceil(20 * len(train) / self.batch_size), 500), 5000))
         watch = _Watch(self.learner_, test, len(self.lessons_), int(self.n_iter_no_change))
+
+        def stepped(iteration: int, loss: float) -> bool:
+            if on_step is not None:
+                on_step(iteration, iterations, loss)
+            return watch(iteration)
+
         # the earlier tasks are gone: the methods offered here do not look at them
-        self.learner_.learn([task] * (len(self.lessons_) + 1), iterations, watch)
+        self.learner_.learn([task] * (len(self.lessons_) + 1), iterations, stepped)
         return watch.taken
 
     def _agreement(self) -> dict[int, tuple[int, int]]:
@@ -467,7 +478,9 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"{scenario.title} needs to know the task: give task=, one of {', '.join(map(repr, numbers_))}, "
                 "or one for each sample"
             )
-        names = [task] * n if isinstance(task, str | numbers.Integral) else np.asarray(task).tolist()
+        names = (
+            [task] * n if isinstance(task, str | numbers.Integral) else getattr(task, "tolist", lambda: list(task))()
+        )
         if len(names) != n:
             raise InputError(f"task has {len(names)} names for {n} samples: give one name, or one for each sample")
         for name in dict.fromkeys(names):
@@ -545,7 +558,7 @@ class _Watch:
         self.patience = patience
         self.best, self.looks_since, self.taken = -1.0, 0, 0
 
-    def __call__(self, iteration: int, loss: float) -> bool:
+    def __call__(self, iteration: int) -> bool:
         self.taken = iteration
         if not len(self.held_out) or iteration % LOOK:
             return False
@@ -593,7 +606,8 @@ def _joined(known: Array, new: Array) -> Array:
     """Return the known labels, then those that are new."""
     if len(known) and (known.dtype.kind == "U") != (new.dtype.kind == "U"):
         raise InputError(
-            f"labels are {_kind(new)} ({new[0]!r}), but those known so far are {_kind(known)} ({known[0]!r})"
+            f"labels are {_kind(new)} ({new[0].item()!r}), but those known so far are {_kind(known)} "
+            f"({known[0].item()!r})"
         )
     return np.concatenate([known, new[~np.isin(new, known)]]) if len(known) else new
 

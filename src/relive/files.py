@@ -1,7 +1,8 @@
-"""Files that are either whole or not there, whatever happens while they are written."""
+"""Files that are either whole or not there, whatever happens while they are written, and locks on them."""
 
 from __future__ import annotations
 
+import fcntl
 import os
 import tempfile
 from collections.abc import Callable
@@ -33,8 +34,40 @@ def write_atomic(path: Path, content: bytes | Callable[[IO[bytes]], object]) -> 
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
-    directory = os.open(path.parent, os.O_RDONLY)
+    sync_directory(path.parent)
+
+
+def sync_directory(path: Path) -> None:
+    """See to it that what was renamed in a directory stays so after a power cut."""
+    directory = os.open(path, os.O_RDONLY)
     try:
         os.fsync(directory)
     finally:
         os.close(directory)
+
+
+def acquire(path: Path) -> int | None:
+    """Lock a file and return its handle, or None if another process has it locked."""
+    while True:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(handle), os.stat(path)):
+                return handle
+        except BlockingIOError:
+            os.close(handle)
+            return None
+        except FileNotFoundError:
+            pass
+        except BaseException:
+            os.close(handle)
+            raise
+        os.close(handle)  # its last owner removed it between our two looks: take the new one
+
+
+def release(path: Path, handle: int) -> None:
+    """Give a lock back."""
+    try:
+        path.unlink(missing_ok=True)
+    finally:
+        os.close(handle)

@@ -59,16 +59,26 @@ def load(path: str | Path) -> ContinualClassifier:
         If it is no model, of a newer version, cut short or changed; nothing in a file is ever run.
     """
     path = Path(path)
-    try:
-        header, tensors = read_tensors(path, KIND, VERSION)
-    except FileNotFoundError:
-        raise InputError(f"there is no model {path}") from None
-    except OSError as error:
-        raise ReliveError(f"cannot read {path}: {error.strerror or error}") from error
+    header, tensors = _read(path)
     try:
         return _model(header, tensors)
     except (ReliveError, LookupError, TypeError, ValueError, AttributeError, RuntimeError, OverflowError) as error:
         raise FileError(f"{path} is not a whole model: {error}") from error
+
+
+def versions_of(path: Path) -> dict[str, str]:
+    """Return the versions of what wrote a model's file."""
+    versions: dict[str, str] = _read(path)[0]["versions"]
+    return versions
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    try:
+        return read_tensors(path, KIND, VERSION)
+    except FileNotFoundError:
+        raise InputError(f"there is no model {path}") from None
+    except OSError as error:
+        raise ReliveError(f"cannot read {path}: {error.strerror or error}") from error
 
 
 def _model(header: dict[str, Any], tensors: dict[str, Tensor]) -> ContinualClassifier:

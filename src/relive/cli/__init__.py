@@ -1,4 +1,4 @@
-"""The command line: ``relive run``, ``relive methods``, ``relive data``. Torch is imported only by what trains."""
+"""The command line: ``relive run``, ``relive fit``, ``relive data``, … Torch is imported only by what trains."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from relive.cli import data, grid, methods, paper, report, run, table
+from relive.cli import data, fit, grid, inspect, methods, paper, predict, report, run, table
 from relive.cli.console import err
 from relive.errors import ReliveError
 
@@ -27,6 +27,10 @@ app.command(name="paper", epilog=paper.EXAMPLES)(paper.command)
 app.command(name="grid", epilog=grid.EXAMPLES)(grid.command)
 app.command(name="table", epilog=table.EXAMPLES)(table.command)
 app.command(name="report", epilog=report.EXAMPLES)(report.command)
+app.command(name="fit", epilog=fit.EXAMPLES)(fit.command)
+app.command(name="predict", epilog=predict.EXAMPLES)(predict.command)
+app.command(name="inspect", epilog=inspect.EXAMPLES)(inspect.command)
+app.command(name="rollback", epilog=fit.ROLLBACK_EXAMPLES)(fit.rollback)
 app.command(name="methods")(methods.command)
 app.add_typer(data.app, name="data")
 

@@ -75,7 +75,7 @@ def command(
     """Train one method and print its accuracy on every task beside the paper's number."""
     from relive.experiments.run import make_spec
 
-    chosen = _pairs("--choose", choose)
+    chosen = pairs("--choose", choose)
     given = {"tasks": tasks, "iters": iters, "threads": threads}
     spec = make_spec(
         protocol,
@@ -84,7 +84,7 @@ def command(
         seed=seed,
         dataset=dataset,
         fidelity=fidelity_of(fidelity).choose(chosen),
-        settings={name: _number(name, value) for name, value in _pairs("--set", settings).items()},
+        settings={name: number(name, value) for name, value in pairs("--set", settings).items()},
         **{name: value for name, value in given.items() if value is not None},
     )
     for hint in (known_to_fail(protocol, scenario, method), _without_effect(spec, chosen)):
@@ -107,7 +107,7 @@ def _without_effect(spec: RunSpec, chosen: Iterable[str]) -> str:
     return f"{', '.join(idle)} changes nothing for {method.title} on {spec.protocol}" if idle else ""
 
 
-def _pairs(option: str, texts: list[str] | None) -> dict[str, str]:
+def pairs(option: str, texts: list[str] | None) -> dict[str, str]:
     """Return NAME=VALUE texts as a dictionary."""
     pairs: dict[str, str] = {}
     for text in texts or []:
@@ -120,7 +120,8 @@ def _pairs(option: str, texts: list[str] | None) -> dict[str, str]:
     return pairs
 
 
-def _number(name: str, text: str) -> float:
+def number(name: str, text: str) -> float:
+    """Return the value of a setting."""
     try:
         return float(text)
     except ValueError:

@@ -7,7 +7,6 @@ Directories of several machines are merged by copying them together.
 
 from __future__ import annotations
 
-import fcntl
 import gc
 import hashlib
 import io
@@ -27,7 +26,7 @@ import orjson
 
 from relive.errors import ReliveError
 from relive.experiments.spec import RunResult, RunSpec
-from relive.files import write_atomic
+from relive.files import acquire, release, write_atomic
 
 SPEC, RESULT, SAMPLES, CHECKPOINT = "spec.json", "result.json", "samples.npz", "checkpoint.safetensors"
 LEASE, DAMAGED = ".lease", "result.json.damaged"
@@ -160,33 +159,6 @@ class Store:
                 f"cannot write to the runs directory {self.root}: {error.strerror or error}. "
                 "Choose another with --runs-dir"
             ) from error
-
-
-def acquire(path: Path) -> int | None:
-    """Lock a file and return its handle, or None if another process has it locked."""
-    while True:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.path.samestat(os.fstat(handle), os.stat(path)):
-                return handle
-        except BlockingIOError:
-            os.close(handle)
-            return None
-        except FileNotFoundError:
-            pass
-        except BaseException:
-            os.close(handle)
-            raise
-        os.close(handle)  # its last owner removed it between our two looks: take the new one
-
-
-def release(path: Path, handle: int) -> None:
-    """Give a lock back."""
-    try:
-        path.unlink(missing_ok=True)
-    finally:
-        os.close(handle)
 
 
 @contextmanager

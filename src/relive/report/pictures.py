@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from relive.experiments.spec import RunResult
 from relive.report.figures import accuracy_figure, save
 
-Pictures = npt.NDArray[np.uint8]  # (n, height, width)
+Pictures = npt.NDArray[np.uint8]  # (n, height, width), or (n, height, width, 3) in colour
 Samples = list[Pictures]
 
 
@@ -107,10 +107,31 @@ def replay_figure(samples: Samples, per_task: int = 20) -> Figure:
     return figure
 
 
+def classes_figure(rows: Sequence[tuple[str, Pictures]], per_class: int = 20) -> Figure:
+    """Return a row of pictures for every class: what a model replays of it. A class that it does not is left blank.
+
+    Parameters
+    ----------
+    rows
+        A class's name and its pictures, of every class.
+    per_class
+        How many are shown.
+    """
+    figure = Figure(figsize=(10, 0.5 * len(rows) + 0.5), layout="constrained")
+    axes = figure.subplots(len(rows), 1, squeeze=False)[:, 0]
+    for axis, (name, pictures) in zip(axes, rows, strict=True):
+        blank = np.full((max(per_class - len(pictures), 0), *pictures.shape[1:]), 255, dtype=np.uint8)
+        _show(axis, np.concatenate([pictures[:per_class], blank]), columns=per_class)
+        axis.set_ylabel(name, rotation=0, ha="right", va="center", parse_math=False)
+    figure.suptitle("What the model replays")
+    return figure
+
+
 def _show(axis: Axes, pictures: Pictures, columns: int, top: int = 255) -> int:
     """Draw pictures side by side with white gaps, and return the width of it all."""
     gap = max(1, pictures.shape[1] // 14)
-    padded = np.pad(pictures, ((0, 0), (gap, gap), (gap, gap)), constant_values=top)
+    colour = [(0, 0)] * (pictures.ndim - 3)
+    padded = np.pad(pictures, [(0, 0), (gap, gap), (gap, gap), *colour], constant_values=top)
     rows = [np.hstack(list(padded[i : i + columns])) for i in range(0, len(padded), columns)]
     whole = np.vstack([row for row in rows if row.shape == rows[0].shape])
     axis.imshow(whole, cmap="gray", vmin=0, vmax=top, interpolation="nearest", aspect="equal")

@@ -1,0 +1,396 @@
+"""``relive fit`` and ``relive rollback``: a model file that learns one's own data, task after task."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from relive.cli import own
+from relive.cli.console import err, out
+from relive.cli.run import number, pairs
+from relive.errors import InputError
+
+if TYPE_CHECKING:
+    from relive.data.samples import Samples
+    from relive.estimator import ContinualClassifier
+
+TASK = Annotated[str | None, typer.Option(metavar="NAME", help="A name for the task.", show_default="its number")]
+SIZE = Annotated[
+    int | None,
+    typer.Option(min=1, help="Height and width that pictures are brought to.", show_default="as at first, or 28"),
+]
+COLOUR = Annotated[
+    bool | None, typer.Option("--colour/--grey", help="Whether pictures keep their colours.", show_default="grey")
+]
+AGAIN = Annotated[bool, typer.Option("--again", help="Learn data once more that were learned already.")]
+KEEP = Annotated[
+    int | None,
+    typer.Option(min=0, metavar="N", help="Keep the N earlier versions of MODEL beside it.", show_default="as before"),
+]
+THREADS = Annotated[int, typer.Option(min=1, help="Threads of one matrix product.")]
+QUIET = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
+NEW = "Options of a new model"
+
+
+METHOD = Annotated[
+    str | None, typer.Option(help="One of those that `relive methods` lists.", show_default="rtf", rich_help_panel=NEW)
+]
+SCENARIO = Annotated[
+    str | None,
+    typer.Option(help="What is known of tasks: class, task or domain.", show_default="class", rich_help_panel=NEW),
+]
+SETTINGS = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="Change a setting of the method, e.g. c=0.1. Repeatable.",
+        rich_help_panel=NEW,
+    ),
+]
+ITERATIONS = Annotated[
+    int | None,
+    typer.Option(help="Steps per task.", show_default="20 passes over its data, 500 to 5000", rich_help_panel=NEW),
+]
+HIDDEN = Annotated[
+    int | None, typer.Option(help="Units in each of the two hidden layers.", show_default="400", rich_help_panel=NEW)
+]
+LATENT = Annotated[
+    int | None, typer.Option(help="Latent variables of the generator.", show_default="100", rich_help_panel=NEW)
+]
+LEARNING_RATE = Annotated[float | None, typer.Option(help="Of Adam.", show_default="0.001", rich_help_panel=NEW)]
+BATCH_SIZE = Annotated[int | None, typer.Option(help="Samples per step.", show_default="128", rich_help_panel=NEW)]
+LIKELIHOOD = Annotated[
+    str | None,
+    typer.Option(
+        help="bernoulli (bytes, numbers in [0, 1]), gaussian (any others) or auto.",
+        show_default="auto",
+        rich_help_panel=NEW,
+    ),
+]
+FIDELITY = Annotated[
+    str | None,
+    typer.Option(
+        help="as_written (the paper's equations) or as_run (its code).", show_default="as_written", rich_help_panel=NEW
+    ),
+]
+EARLY = Annotated[
+    bool | None,
+    typer.Option(
+        "--early-stopping/--no-early-stopping",
+        help="Stop when accuracy on a held-out part no longer grows.",
+        show_default="no",
+        rich_help_panel=NEW,
+    ),
+]
+SEED = Annotated[
+    int | None, typer.Option(help="Where all randomness comes from.", show_default="0", rich_help_panel=NEW)
+]
+
+EXAMPLES = """Examples:
+
+relive fit flowers.safetensors spring.csv --label species  (a new model)
+
+relive fit flowers.safetensors summer.csv --keep 3  (goes on with it, and keeps what it was)
+
+relive fit signs.safetensors photos/ --size 32 --colour  (photos/stop/1.jpg, photos/yield/7.jpg, …)
+"""
+ROLLBACK_EXAMPLES = """Example:
+
+relive rollback flowers.safetensors  (after `relive fit --keep N`)
+"""
+
+
+def command(
+    model: own.MODEL,
+    data: own.DATA,
+    task: TASK = None,
+    label: own.LABEL = None,
+    x: own.X = None,
+    y: own.Y = None,
+    size: SIZE = None,
+    colour: COLOUR = None,
+    again: AGAIN = False,
+    keep: KEEP = None,
+    threads: THREADS = 1,
+    quiet: QUIET = False,
+    method: METHOD = None,
+    scenario: SCENARIO = None,
+    settings: SETTINGS = None,
+    iterations: ITERATIONS = None,
+    hidden: HIDDEN = None,
+    latent: LATENT = None,
+    learning_rate: LEARNING_RATE = None,
+    batch_size: BATCH_SIZE = None,
+    likelihood: LIKELIHOOD = None,
+    fidelity: FIDELITY = None,
+    early_stopping: EARLY = None,
+    seed: SEED = None,
+) -> None:
+    """Teach a model one more task, from data of your own; MODEL is made if it is not there.
+
+    No sample is stored in MODEL. However this ends, MODEL is whole: as before, or with the new task.
+    """
+    path = own.real(model)
+    before = _identity(path)
+    given = {
+        "method": method,
+        "scenario": scenario,
+        "settings": {name: number(name, value) for name, value in pairs("--set", settings).items()} or None,
+        "iterations": iterations,
+        "hidden": hidden,
+        "latent": latent,
+        "learning_rate": learning_rate,
+        "batch_size": batch_size,
+        "likelihood": likelihood,
+        "fidelity": fidelity,
+        "early_stopping": early_stopping,
+        "random_state": seed,
+    }
+    try:
+        learned = _fit(
+            path,
+            data,
+            task,
+            given={name: value for name, value in given.items() if value is not None},
+            names={"label": label, "x": x, "y": y},
+            size=size,
+            colour=colour,
+            again=again,
+            keep=keep,
+            threads=threads,
+            quiet=quiet,
+        )
+    except KeyboardInterrupt:
+        if _identity(path) != before:
+            err.print(f"stopped, but the task had been learned: it is in {model}.", markup=False)
+        elif before is None:
+            err.print("stopped. Nothing was stored.")
+        else:
+            err.print(f"stopped. {model} is as it was.", markup=False)
+        raise typer.Exit(130) from None
+    _show(learned, model)
+
+
+def rollback(model: own.MODEL) -> None:
+    """Bring back the newest earlier version of MODEL; the one of now is kept under another name."""
+    from relive.history import kept, locked, roll_back
+    from relive.modelfile import load
+
+    path = own.real(model)
+    _check_place(path)
+    with locked(path):
+        versions = kept(path)
+        if versions:
+            load(versions[0])  # what is damaged does not take the place of what is not
+        undone = roll_back(path)
+    tasks = ", ".join(str(lesson.name) for lesson in load(path).lessons_)
+    out.print(f"model     {model}, with the tasks {tasks}", markup=False)
+    if undone is not None:
+        out.print(f"undone    {undone}, to be removed when it is no longer wanted", markup=False)
+
+
+def _fit(
+    path: Path,
+    data: Path,
+    task: str | None,
+    *,
+    given: dict[str, Any],
+    names: dict[str, str | None],
+    size: int | None,
+    colour: bool | None,
+    again: bool,
+    keep: int | None,
+    threads: int,
+    quiet: bool,
+) -> ContinualClassifier:
+    """Load or make the model, let it learn the data, and store it."""
+    _check_place(path)
+    if (size is not None or colour is not None) and not data.is_dir():
+        raise InputError(f"--size, --colour and --grey are for folders of pictures; {data} is none")
+
+    from relive.estimator import ContinualClassifier
+    from relive.experiments.run import check_threads
+    from relive.experiments.run import threads as using
+    from relive.history import keeping, locked, tidy
+    from relive.modelfile import load
+
+    check_threads(threads)
+    with locked(path), using(threads):
+        tidy(path)
+        old = load(path) if path.exists() else None
+        if old is not None:
+            _check_same(old, given, path)
+        image = _image(old, size, colour, path) if data.is_dir() else None
+        samples = own.read(data, old, needed=True, names=names, image=image)
+        if old is not None:
+            _check_name(old, task)
+        if old is not None and not again:
+            _check_new(old, samples, data, path)
+        model = ContinualClassifier(**given) if old is None else old
+        _learn(model, samples, task, quiet)
+        _note(model, samples, names, keep, first=old is None)
+        n = own.fit_notes(model).get("keep")
+        if isinstance(n, int) and n >= 0:
+            with keeping(path, n):
+                model.save(path)
+        else:
+            model.save(path)
+    return model
+
+
+def _learn(model: ContinualClassifier, samples: Samples, task: str | None, quiet: bool) -> None:
+    """Let the model learn, showing how it goes."""
+    progress = Progress(
+        TextColumn("learning"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("loss {task.fields[loss]:.3f}"),
+        TimeRemainingColumn(),
+        TextColumn("left"),
+        console=err,
+        disable=quiet or not err.is_terminal,
+        transient=True,
+    )
+    bar = progress.add_task("", total=None, loss=float("nan"))
+
+    def stepped(iteration: int, iterations: int, loss: float) -> None:
+        progress.update(bar, completed=iteration, total=iterations, loss=loss)
+
+    with progress, own.plain_errors():
+        model.partial_fit(own.as_features(samples), samples.y, task, on_step=stepped)
+
+
+def _note(
+    model: ContinualClassifier, samples: Samples, names: dict[str, str | None], keep: int | None, first: bool
+) -> None:
+    """Note in the model how its data are read, which the first task decides, and how many versions to keep."""
+    notes = own.fit_notes(model)
+    if first:
+        notes |= {key: value for key, value in names.items() if value is not None}
+        if samples.image is not None:
+            model.notes_["image"] = list(samples.image)
+    if keep is not None:
+        notes["keep"] = keep
+    if notes:
+        model.notes_[own.NOTES] = notes
+
+
+def _check_place(path: Path) -> None:
+    """Refuse a path that no model can be at, before anything is done."""
+    if not path.parent.is_dir():
+        raise InputError(f"cannot write {path}: there is no directory {path.parent}")
+    if path.is_dir():
+        raise InputError(f"{path} is a folder: MODEL is a file, such as model.safetensors")
+    if path.suffix != ".safetensors" and not path.exists():
+        raise InputError(f"{path} does not end with .safetensors: name the model first and then the data")
+
+
+def _check_same(model: ContinualClassifier, given: dict[str, Any], path: Path) -> None:
+    """Refuse options that a model was not made with."""
+    from relive.fidelity import Fidelity, fidelity_of, name_of
+    from relive.methods import make_method, method_class, settings_of
+
+    for name, value in given.items():
+        mine: Any = getattr(model, name)
+        if name == "settings":
+            make_method(model.method, **value)
+            all_settings = settings_of(method_class(model.method)) | (model.settings or {})
+            mine = {key: all_settings[key] for key in value}
+        elif name == "fidelity":
+            value = name_of(fidelity_of(value))
+            mine = name_of(mine if isinstance(mine, Fidelity) else fidelity_of(mine))
+        elif name == "likelihood" and value != mine:
+            mine = model.features_.likelihood
+        elif name == "random_state":
+            mine = model.seed_
+        if value != mine:
+            raise _other(_option(name, value), mine, path)
+
+
+def _option(name: str, value: Any) -> str:
+    """Return how an option was given."""
+    if name == "early_stopping":
+        return "--early-stopping" if value else "--no-early-stopping"
+    option = {"random_state": "--seed", "settings": "--set"}.get(name, "--" + name.replace("_", "-"))
+    return f"{option} {_said(value)}"
+
+
+def _other(option: str, mine: Any, path: Path) -> InputError:
+    return InputError(
+        f"{option}: {path} was made with {_said(mine)}, and that cannot be changed. Leave it out, or begin a new model"
+    )
+
+
+def _said(value: Any) -> str:
+    if isinstance(value, dict):
+        return " ".join(f"{name}={setting:g}" for name, setting in value.items())
+    return "the default" if value is None else str(value)
+
+
+def _image(
+    model: ContinualClassifier | None, size: int | None, colour: bool | None, path: Path
+) -> tuple[int, ...] | None:
+    """Return the shape that pictures are brought to; the first task decides."""
+    known = own.image_of(model)
+    if model is None:
+        size = size or 28
+        return (size, size, 3) if colour else (size, size)
+    if known is not None and size is not None and known[:2] != (size, size):
+        raise _other(f"--size {size}", " × ".join(map(str, known[:2])), path)
+    if known is not None and colour is not None and colour != (len(known) == 3):
+        raise _other("--colour", "grey", path) if colour else _other("--grey", "colour", path)
+    return known
+
+
+def _check_name(model: ContinualClassifier, task: str | None) -> None:
+    """Refuse a name that ``relive predict --task`` could not tell from another's name or number."""
+    from relive.scenarios import SCENARIOS
+
+    name = str(model.n_tasks_) if task is None else task
+    if SCENARIOS[model.scenario].needs_task and name in [str(lesson.name) for lesson in model.lessons_]:
+        raise InputError(
+            f"task {name!r} was learned already, and in Task-IL a task is learned once: give it another --task"
+        )
+
+
+def _check_new(model: ContinualClassifier, samples: Samples, data: Path, path: Path) -> None:
+    """Refuse data that the model has learned already."""
+    from relive.estimator import digest_of
+
+    assert samples.y is not None  # they were asked for
+    digest = digest_of(samples.x, samples.y)
+    for lesson in model.lessons_:
+        if lesson.digest == digest:
+            raise InputError(
+                f"{path} has learned {data} already: as task {lesson.name!r}, at {lesson.learned_at}. "
+                "Give --again to have it learned once more"
+            )
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Return what tells one file at a path from another that takes its place."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns
+
+
+def _show(model: ContinualClassifier, path: Path) -> None:
+    """Print what was learned, and how well everything is remembered."""
+    lesson = model.lessons_[-1]
+    counts = [f"{model.labels_[c]} ({count})" for c, count in zip(lesson.classes, lesson.counts, strict=True) if count]
+    out.print(
+        f"learned   task {lesson.name} in {own.duration(lesson.seconds)}, {lesson.iterations} iterations", markup=False
+    )
+    out.print(f"classes   {', '.join(counts)}", markup=False)
+    known = f"{own.counted(model.n_tasks_, 'task')}, {own.counted(len(model.classes_), 'class')}"
+    out.print(f"model     {path}, {own.size_of(path)}: {known}", markup=False)
+    out.print()
+    out.print(own.memory_table(model.report()))
+    out.print(f"\n[dim]{own.LEGEND}[/]")

@@ -1,0 +1,210 @@
+"""What ``relive fit``, ``relive predict`` and ``relive inspect`` share: reading one's own data as a model takes it."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from relive.errors import InputError, ReliveError
+
+if TYPE_CHECKING:
+    from relive.data.samples import Samples
+    from relive.estimator import ContinualClassifier, Memory
+
+MODEL = Annotated[Path, typer.Argument(metavar="MODEL", help="The model's file, *.safetensors.")]
+DATA = Annotated[Path, typer.Argument(metavar="DATA", help="A .csv, .parquet or .npz file, or a folder of pictures.")]
+LABEL = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", help="The column of labels in a table.", show_default="as at first, or label"),
+]
+X = Annotated[
+    str | None, typer.Option("--x", metavar="NAME", help="The samples in NPZ.", show_default="as at first, or X")
+]
+Y = Annotated[
+    str | None, typer.Option("--y", metavar="NAME", help="The labels in NPZ.", show_default="as at first, or y")
+]
+DEFAULTS = {"label": "label", "x": "X", "y": "y"}
+NOTES = "fit"  # what of the model's notes is about reading and keeping
+
+
+def real(path: Path) -> Path:
+    """Return the file that a link leads to, so that it is this one that is locked and replaced."""
+    return path.resolve() if path.is_symlink() else path
+
+
+def fit_notes(model: ContinualClassifier | None) -> dict[str, Any]:
+    """Return what ``relive fit`` noted in the model, nothing if it was not it that made the model."""
+    notes = model.notes_.get(NOTES) if model is not None else None
+    return dict(notes) if isinstance(notes, dict) else {}
+
+
+def image_of(model: ContinualClassifier | None) -> tuple[int, ...] | None:
+    """Return the shape of the pictures that the model learned from, None if it was no pictures."""
+    shape = model.notes_.get("image") if model is not None else None
+    if model is None or not isinstance(shape, list) or not all(isinstance(n, int) and n > 0 for n in shape):
+        return None
+    fits = len(shape) in (2, 3) and math.prod(shape) == model.n_features_in_
+    return tuple(shape) if fits else None
+
+
+def read(
+    path: Path,
+    model: ContinualClassifier | None,
+    *,
+    needed: bool,
+    names: dict[str, str | None],
+    image: tuple[int, ...] | None = None,
+    task_column: str | None = None,
+) -> Samples:
+    """Read data, as for the model's first task where nothing else is said, and refuse what it cannot take.
+
+    Parameters
+    ----------
+    path
+        The file or folder.
+    model
+        None if it is yet to be made.
+    needed
+        Whether there must be labels.
+    names
+        The options --label, --x and --y.
+    image
+        The shape of pictures in a folder.
+    task_column
+        Where each sample's task stands.
+    """
+    from relive.data.own import read_own
+
+    notes = fit_notes(model)
+    chosen = {key: value or str(notes.get(key, DEFAULTS[key])) for key, value in names.items()}
+    needed = needed or bool(names["y"] if path.suffix.lower() == ".npz" else names["label"])
+    if model is not None and path.is_dir() and image is None:
+        raise InputError(f"{path} is a folder, but this model has not learned from pictures: give it a table")
+    samples = read_own(path, needed=needed, image=image or (28, 28), task_column=task_column, **chosen)
+    if model is not None:
+        _check(samples, model, path)
+    return samples
+
+
+def _check(samples: Samples, model: ContinualClassifier, path: Path) -> None:
+    """Refuse features that are not those of the model."""
+    known = getattr(model, "feature_names_in_", None)
+    if samples.names is not None and known is not None:
+        _check_names(list(samples.names), known.tolist(), path)
+    if samples.x.shape[1] != model.n_features_in_:
+        raise InputError(
+            f"{path} has {samples.x.shape[1]} features, but this model has learned from {model.n_features_in_}"
+        )
+    image = image_of(model)
+    if samples.image is not None and image is not None and samples.image != image:
+        raise InputError(f"{path} has pictures of {_shape(samples.image)}, but this model's are {_shape(image)}")
+
+
+def _check_names(found: list[str], known: list[str], path: Path) -> None:
+    missing = [name for name in known if name not in found]
+    foreign = [name for name in found if name not in known]
+    if missing:
+        raise InputError(
+            f"{path} has no column {missing[0]!r}, which this model has learned from"
+            + (f" ({len(missing)} such columns are missing)" if len(missing) > 1 else "")
+            + (f"; it has a column {foreign[0]!r} that the model does not know" if foreign else "")
+        )
+    if foreign:
+        raise InputError(
+            f"{path} has a column {foreign[0]!r} that this model has not learned from: leave it out, or name it with "
+            "--label if it has the labels"
+        )
+    for i, (name, right) in enumerate(zip(found, known, strict=True)):
+        if name != right:
+            raise InputError(
+                f"{path} has its columns in another order: feature {i + 1} is {name!r}, but for this model it is "
+                f"{right!r}. Write the columns in the order {', '.join(known[:10])}{', …' if len(known) > 10 else ''}"
+            )
+
+
+def _shape(image: tuple[int, ...]) -> str:
+    return f"{image[0]} × {image[1]} pixels" + (" in colour" if len(image) == 3 else "")
+
+
+def as_features(samples: Samples) -> Any:
+    """Return the features as scikit-learn's estimators take them, with their names if they have any."""
+    if samples.names is None:
+        return samples.x
+    from pandas import DataFrame
+
+    return DataFrame(samples.x, columns=list(samples.names), copy=False)
+
+
+@contextmanager
+def plain_errors() -> Iterator[None]:
+    """Have what scikit-learn refuses be an error of the user's, and features without names be no warning."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="X (has|does not have valid) feature names")
+        try:
+            yield
+        except ReliveError:
+            raise
+        except ValueError as error:
+            raise InputError(str(error)) from error
+
+
+def memory_table(memories: list[Memory]) -> Table:
+    """Return how well each class is remembered."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("class", "samples", "tasks", "agrees", "kept", "dreamt"):
+        table.add_column(heading, justify="left" if heading in ("class", "tasks") else "right")
+    for memory in memories:
+        shares = (memory.agreement, memory.kept, memory.dreamt)
+        table.add_row(
+            escape(str(memory.label)),
+            f"{memory.n_samples:,}",
+            escape(", ".join(map(str, memory.tasks))),
+            *map(_percent, shares),
+        )
+    return table
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{100 * share:.1f} %"
+
+
+LEGEND = (
+    "agrees: replayed samples of it that are answered as before the last task; kept: the same over all tasks since; "
+    "dreamt: its share of what is replayed"
+)
+
+
+def counted(n: int, thing: str) -> str:
+    """Return how many there are.
+
+    >>> counted(1, "task"), counted(2, "class")
+    ('1 task', '2 classes')
+    """
+    ending = "" if n == 1 else "es" if thing.endswith("s") else "s"
+    return f"{n:,} {thing}{ending}"
+
+
+def size_of(path: Path) -> str:
+    """Return a file's size in a few words."""
+    size = path.stat().st_size
+    return f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:.1f} kB"
+
+
+def duration(seconds: float) -> str:
+    """Return a time in a few words.
+
+    >>> duration(0.51), duration(75), duration(4000)
+    ('0.5 s', '1 min 15 s', '1 h 06 min')
+    """
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest:02d} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"

@@ -1,0 +1,161 @@
+"""``relive predict``: what a model says about one's own data."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from relive.cli import own
+from relive.cli.console import err
+from relive.errors import InputError, ReliveError, unknown
+from relive.files import write_atomic
+
+if TYPE_CHECKING:
+    from relive.data.samples import Array, Samples
+    from relive.estimator import ContinualClassifier
+
+OUTPUT = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="FILE", help="Write to FILE, .csv or .json.", show_default="stdout"),
+]
+FORMAT = Annotated[str | None, typer.Option("--format", help="csv or json.", show_default="by FILE's name, else csv")]
+TASK = Annotated[str | None, typer.Option(metavar="NAME", help="In Task-IL: the task whose classes to choose from.")]
+TASK_COLUMN = Annotated[
+    str | None, typer.Option(metavar="COLUMN", help="In Task-IL: the column, or array in NPZ, with each sample's task.")
+]
+PROBA = Annotated[bool, typer.Option("--proba", help="Also the probability of every class.")]
+FORMATS = ("csv", "json")
+
+EXAMPLES = """Examples:
+
+relive predict flowers.safetensors new.csv
+
+relive predict flowers.safetensors new.csv --proba --output answers.csv
+
+relive predict signs.safetensors photos/ --format json
+"""
+
+
+def command(
+    model: own.MODEL,
+    data: own.DATA,
+    output: OUTPUT = None,
+    output_format: FORMAT = None,
+    task: TASK = None,
+    task_column: TASK_COLUMN = None,
+    proba: PROBA = False,
+    label: own.LABEL = None,
+    x: own.X = None,
+    y: own.Y = None,
+) -> None:
+    """Print the class of every sample, in the order of DATA. If DATA has labels, the accuracy is said on stderr."""
+    output_format = _format(output, output_format)
+    if output is not None:
+        _check_output(output, model, data)
+    if task is not None and task_column is not None:
+        raise InputError("give either --task or --task-column, not both")
+
+    from relive.modelfile import load
+
+    classifier = load(own.real(model))
+    samples = own.read(
+        data,
+        classifier,
+        needed=False,
+        names={"label": label, "x": x, "y": y},
+        image=own.image_of(classifier),
+        task_column=task_column,
+    )
+    with own.plain_errors():
+        probabilities = classifier.predict_proba(own.as_features(samples), _tasks(classifier, samples, task))
+    answers = classifier.classes_[probabilities.argmax(1)]
+    text = _written(output_format, samples, answers, classifier.classes_, probabilities if proba else None)
+    if output is None:
+        sys.stdout.write(text)
+    else:
+        try:
+            write_atomic(output, text.encode())
+        except OSError as error:
+            raise ReliveError(f"cannot write {output}: {error.strerror or error}") from error
+    _remark(classifier, samples, answers, data)
+
+
+def _format(output: Path | None, output_format: str | None) -> str:
+    """Return how to write: as was asked for, or by the file's name."""
+    chosen = output_format or (output.suffix.removeprefix(".") if output else "csv")
+    if chosen in FORMATS:
+        return chosen
+    if output_format is None:
+        raise InputError(f"{output} ends neither with .csv nor with .json: say which with --format")
+    raise unknown("format", chosen, FORMATS)
+
+
+def _check_output(output: Path, model: Path, data: Path) -> None:
+    """Refuse an output that cannot be, or that would take the place of what is read."""
+    if not output.parent.is_dir():
+        raise InputError(f"cannot write {output}: there is no directory {output.parent}")
+    if any(path.exists() and output.exists() and path.samefile(output) for path in (model, data)):
+        raise InputError(f"--output {output} would take the place of what is read: choose another name")
+
+
+def _tasks(model: ContinualClassifier, samples: Samples, task: str | None) -> Any:
+    """Return the task, or each sample's, under the name that the model has for it; a task without one has a number."""
+    from relive.scenarios import SCENARIOS
+
+    names = {str(lesson.name): lesson.name for lesson in model.lessons_}
+    if samples.tasks is not None:
+        return [names.get(str(name), name) for name in samples.tasks]
+    if task is None and SCENARIOS[model.scenario].needs_task:
+        raise InputError(
+            f"this model is one for Task-IL, where the task is given: --task NAME, one of {', '.join(names)}, "
+            "or --task-column COLUMN"
+        )
+    return names.get(task, task) if task is not None else None
+
+
+def _written(kind: str, samples: Samples, answers: Array, classes: Array, probabilities: Array | None) -> str:
+    """Return the answers as CSV or JSON."""
+    files = samples.files or [None] * len(answers)
+    shares = probabilities.tolist() if probabilities is not None else [None] * len(answers)
+    rows = list(zip(files, answers.tolist(), shares, strict=True))
+    if kind == "json":
+        return json.dumps([_json_row(*row, classes) for row in rows], indent=1, ensure_ascii=False) + "\n"
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    header = [*(["file"] if samples.files else []), "label"]
+    writer.writerow(header + ([f"p_{c}" for c in classes.tolist()] if probabilities is not None else []))
+    for file, answer, share in rows:
+        writer.writerow([*([file] if file is not None else []), answer, *(share or [])])
+    return text.getvalue()
+
+
+def _json_row(file: str | None, answer: Any, share: list[float] | None, classes: Array) -> dict[str, Any]:
+    row: dict[str, Any] = {"file": file} if file is not None else {}
+    row["label"] = answer
+    if share is not None:
+        row["proba"] = dict(zip(map(str, classes.tolist()), share, strict=True))
+    return row
+
+
+def _remark(model: ContinualClassifier, samples: Samples, answers: Array, data: Path) -> None:
+    """Say on stderr how many answers are right, and what is odd about the data."""
+    try:
+        model.features_.check(samples.x)
+    except InputError as error:
+        err.print(f"note: {data}: {error}", markup=False)
+    if samples.y is None:
+        return
+    known, right = model.labels_, samples.y
+    if (known.dtype.kind == "U") != (right.dtype.kind == "U"):  # a folder's name is never a number
+        known, right, answers = known.astype(str), right.astype(str), answers.astype(str)
+    correct = int((answers == right).sum())
+    err.print(f"accuracy {100 * correct / len(right):.2f} % ({correct} of {len(right)})")
+    foreign = sorted(set(right.tolist()) - set(known.tolist()))
+    if foreign:
+        err.print(f"note: the model has never met {', '.join(map(str, foreign))}", markup=False)

@@ -1,0 +1,56 @@
+"""One's own data: what there is to read, by the kind of file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from relive.data.folders import read_folder
+from relive.data.samples import Samples
+from relive.data.tables import read_csv, read_npz, read_parquet
+from relive.errors import DataError, InputError
+
+
+def read_own(
+    path: Path,
+    *,
+    needed: bool = True,
+    label: str = "label",
+    x: str = "X",
+    y: str = "y",
+    image: tuple[int, ...] = (28, 28),
+    task_column: str | None = None,
+) -> Samples:
+    """Read samples from a CSV, Parquet or NPZ file, or from a folder of pictures.
+
+    Parameters
+    ----------
+    path
+        The file or the folder.
+    needed
+        Whether there must be labels.
+    label
+        The column of labels, for a table.
+    x, y
+        The arrays of samples and labels, for NPZ.
+    image
+        The size that pictures are brought to, for a folder: height and width, and 3 for colour.
+    task_column
+        The column, or array, with each sample's task.
+    """
+    name = path.name.lower()
+    try:
+        if path.is_dir():
+            if task_column:
+                raise InputError(f"{path} is a folder of pictures: it has no column {task_column!r}")
+            return read_folder(path, image, needed)
+        if not path.exists():
+            raise InputError(f"there is no file or folder {path}")
+        if name.endswith((".csv", ".csv.gz")):
+            return read_csv(path, label, needed, task_column)
+        if name.endswith((".parquet", ".pq")):
+            return read_parquet(path, label, needed, task_column)
+        if name.endswith(".npz"):
+            return read_npz(path, x, y, needed, task_column)
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror or error}") from error
+    raise InputError(f"{path} is of no known kind: give a .csv, .parquet or .npz file, or a folder of pictures")

@@ -1,0 +1,241 @@
+"""Reading one's own data: every kind of file, and everything that can be wrong with one."""
+
+from __future__ import annotations
+
+import gzip
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+
+from relive.data.own import read_own
+from relive.errors import DataError, InputError, ReliveError
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+class TestTables:
+    def test_csv(self, tmp_path: Path) -> None:
+        samples = read_own(write(tmp_path / "a.csv", "a,b,label\n1,0.1,x\n2,0.25,y\n"))
+        assert samples.x.tolist() == [[1, 0.1], [2, 0.25]]
+        assert samples.x.dtype == np.float64
+        assert samples.y is not None
+        assert samples.y.tolist() == ["x", "y"]
+        assert samples.names == ("a", "b")
+
+    def test_numbers_come_back_as_they_were_written(self, tmp_path: Path) -> None:
+        values = np.random.default_rng(0).random((200, 3)) * 10.0 ** np.arange(-2, 1)
+        pd.DataFrame(values, columns=list("abc")).to_csv(tmp_path / "a.csv", index=False)
+        np.testing.assert_array_equal(read_own(tmp_path / "a.csv", needed=False).x, values)
+
+    def test_a_mark_at_the_beginning_spaces_and_gzip(self, tmp_path: Path) -> None:
+        text = "\ufefflabel, größe\n1, 2.5\n"
+        (tmp_path / "a.csv.gz").write_bytes(gzip.compress(text.encode()))
+        samples = read_own(tmp_path / "a.csv.gz")
+        assert (samples.names, samples.x.tolist()) == (("größe",), [[2.5]])
+
+    def test_a_class_may_be_called_none(self, tmp_path: Path) -> None:
+        samples = read_own(write(tmp_path / "a.csv", "a,label\n1,None\n2,NA\n3,nan\n"))
+        assert samples.y is not None
+        assert samples.y.tolist() == ["None", "NA", "nan"]
+
+    @pytest.mark.parametrize("labels", [[1, 2], ["x", "y"], [True, False], [0.5, 2.0]])
+    def test_labels_keep_their_kind(self, tmp_path: Path, labels: list[Any]) -> None:
+        table = pd.DataFrame({"a": [1, 2], "label": labels})
+        table.to_csv(tmp_path / "a.csv", index=False)
+        table.to_parquet(tmp_path / "a.parquet")
+        for name in ("a.csv", "a.parquet"):
+            y = read_own(tmp_path / name).y
+            assert y is not None
+            assert y.tolist() == labels
+            assert isinstance(y.tolist()[0], type(labels[0]))
+
+    def test_parquet_keeps_bytes_and_single_precision(self, tmp_path: Path) -> None:
+        for kind, read_as in ((np.uint8, np.uint8), (np.float32, np.float32), (np.int16, np.float64), (bool, float)):
+            table = pd.DataFrame(np.eye(3).astype(kind), columns=list("abc"))
+            table["label"] = pd.Categorical(["x", "y", "x"])
+            table.to_parquet(tmp_path / "a.parquet")
+            samples = read_own(tmp_path / "a.parquet")
+            assert samples.x.dtype == read_as
+            assert samples.x.tolist() == np.eye(3).tolist()
+            assert samples.y is not None
+            assert samples.y.tolist() == ["x", "y", "x"]
+
+    def test_labels_and_tasks_are_no_features(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "a.csv", "a,month,label\n1,May,x\n2,June,y\n")
+        samples = read_own(path, task_column="month")
+        assert (samples.names, samples.tasks) == (("a",), ("May", "June"))
+        without = read_own(write(tmp_path / "b.csv", "a\n1\n"), needed=False)
+        assert without.y is None
+
+    @pytest.mark.parametrize(
+        ("text", "message"),
+        [
+            (
+                "a,species\n1,x\n",
+                "has no column 'label': it has 'a', 'species'; name the column of labels with --label",
+            ),
+            ("a,b,label\n1,,x\n2,NA,x\n3,4,x\n", "column 'b' of .* has 2 missing values, the first in row 1: fill"),
+            ("a,b,label\n1,2,x\n2,red,x\n", "column 'b' of .* is not numeric: row 2 has 'red'. Turn it into numbers"),
+            ("a,label\n1,x\n2,\n", "column 'label' of .* has no value in row 2"),
+            ("a,label\n1,x\ninf,y\n", "column 'a' of .* has an infinite value in row 2"),
+            ("a,a,label\n1,2,x\n", "two columns 'a'"),
+            (",a,label\n0,2,x\n", r"column 1 of .* has no name. If it only counts the rows, leave it out"),
+            ("a;label\n2;x\n", "is separated by ';': write it with commas"),
+            ("a,label\n1,x,7\n2,y,8\n", "is not a CSV file that can be read"),
+            ("a,label\n1,x\n2,y,8\n", "is not a CSV file that can be read"),
+            ("a,b,label\n1,x\n", "column 'label' of .* has no value in row 1"),
+            ("a,label\n", "has no rows"),
+            ("label\nx\n", "has no columns besides 'label'"),
+            ("", "is empty"),
+        ],
+    )
+    def test_what_is_wrong_is_said(self, tmp_path: Path, text: str, message: str) -> None:
+        with pytest.raises(ReliveError, match=message):
+            read_own(write(tmp_path / "a.csv", text))
+
+    def test_what_is_not_text_or_not_there(self, tmp_path: Path) -> None:
+        (tmp_path / "a.csv").write_bytes(b"a,label\xff\xfe\n1,2\n")
+        with pytest.raises(DataError, match="not a text file in UTF-8"):
+            read_own(tmp_path / "a.csv")
+        write(tmp_path / "a.parquet", "a,b")
+        with pytest.raises(DataError, match="not a Parquet file"):
+            read_own(tmp_path / "a.parquet")
+        with pytest.raises(InputError, match="there is no file or folder"):
+            read_own(tmp_path / "b.csv")
+        with pytest.raises(InputError, match=r"of no known kind: give a .csv, .parquet or .npz file, or a folder"):
+            read_own(write(tmp_path / "a.xls", ""))
+        with pytest.raises(InputError, match="has no column 'when': it has 'a', 'label'"):
+            read_own(write(tmp_path / "c.csv", "a,label\n1,2\n"), task_column="when")
+
+    def test_a_missing_package_is_named(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        path = write(tmp_path / "a.csv", "a,label\n1,2\n")
+        monkeypatch.setitem(sys.modules, "pandas", None)
+        with pytest.raises(DataError, match=r"reading tables needs pandas: pip install 'relive\[tables\]'"):
+            read_own(path)
+
+
+class TestArrays:
+    def test_arrays_and_pictures(self, tmp_path: Path) -> None:
+        path = tmp_path / "a.npz"
+        np.savez(path, X=np.arange(12, dtype=np.int32).reshape(3, 4), y=np.array([[1], [2], [1]]), t=["a", "b", "a"])
+        samples = read_own(path, task_column="t")
+        assert (samples.x.dtype.name, samples.x.shape, samples.image) == ("float64", (3, 4), None)
+        assert samples.y is not None
+        assert samples.y.tolist() == [1, 2, 1]
+        assert samples.tasks == ("a", "b", "a")
+        np.savez(path, pictures=np.zeros((3, 4, 5), np.uint8), answers=["x", "y", "x"])
+        samples = read_own(path, x="pictures", y="answers")
+        assert (samples.x.dtype.name, samples.x.shape, samples.image) == ("uint8", (3, 20), (4, 5))
+        np.savez(path, X=np.zeros((3, 4, 5, 3), np.uint8))
+        samples = read_own(path, needed=False)
+        assert (samples.x.shape, samples.image, samples.y) == ((3, 60), (4, 5, 3), None)
+
+    @pytest.mark.parametrize(
+        ("arrays", "message"),
+        [
+            ({"data": np.eye(2), "y": [0, 1]}, "has no array 'X': it has 'data', 'y'; name the samples with --x"),
+            ({"X": np.eye(2)}, "has no array 'y': it has 'X'; name the labels with --y"),
+            ({"X": np.eye(2), "y": [0, 1, 2]}, r"array 'y' of .* has shape \(3,\): it must have one value for 2"),
+            ({"X": np.ones(2), "y": [0, 1]}, r"array 'X' of .* has shape \(2,\)"),
+            ({"X": np.array([["a"], ["b"]]), "y": [0, 1]}, "array 'X' of .* has type <U1: features must be numbers"),
+            ({"X": np.eye(2), "y": [b"a", b"b"]}, r"array 'y' of .* has type \|S1: labels must be numbers or strings"),
+            ({"X": np.array([[1.0, np.nan]]), "y": [0]}, "missing or infinite, first in row 0, feature 1"),
+            ({"X": np.array([{}, {}]), "y": [0, 1]}, "is not an NPZ file of plain arrays: Object arrays cannot be"),
+        ],
+    )
+    def test_what_is_wrong_is_said(self, tmp_path: Path, arrays: dict[str, Any], message: str) -> None:
+        np.savez(tmp_path / "a.npz", **arrays)
+        with pytest.raises(ReliveError, match=message):
+            read_own(tmp_path / "a.npz")
+
+    @pytest.mark.parametrize("content", [b"", b"PK\x03\x04 cut", b"not zipped"])
+    def test_what_is_no_npz(self, tmp_path: Path, content: bytes) -> None:
+        (tmp_path / "a.npz").write_bytes(content)
+        with pytest.raises(DataError, match="is not an NPZ file of plain arrays"):
+            read_own(tmp_path / "a.npz")
+
+    def test_a_single_array_is_no_npz(self, tmp_path: Path) -> None:
+        with open(tmp_path / "a.npz", "wb") as file:
+            np.save(file, np.eye(2))
+        with pytest.raises(DataError, match="is not an NPZ file of plain arrays"):
+            read_own(tmp_path / "a.npz")
+
+
+class TestFolders:
+    @pytest.fixture
+    def folder(self, tmp_path: Path) -> Path:
+        rng = np.random.default_rng(0)
+        for name in ("cat", "dog"):
+            (tmp_path / "pets" / name).mkdir(parents=True)
+            for i in range(2):
+                Image.fromarray(rng.integers(0, 256, (6, 4, 3), np.uint8)).save(tmp_path / "pets" / name / f"{i}.png")
+        return tmp_path / "pets"
+
+    def test_classes_are_folders(self, folder: Path) -> None:
+        (folder / ".DS_Store").write_bytes(b"")
+        (folder / "cat" / "notes.txt").write_bytes(b"")
+        samples = read_own(folder, image=(8, 8))
+        assert (samples.x.shape, samples.x.dtype.name, samples.image) == ((4, 64), "uint8", (8, 8))
+        assert samples.y is not None
+        assert samples.y.tolist() == ["cat", "cat", "dog", "dog"]
+        assert samples.files == ("cat/0.png", "cat/1.png", "dog/0.png", "dog/1.png")
+
+    def test_pixels_of_the_right_size_are_not_touched(self, folder: Path) -> None:
+        samples = read_own(folder, image=(6, 4, 3))
+        with Image.open(folder / "cat" / "1.png") as picture:
+            assert samples.x[1].tolist() == np.asarray(picture).reshape(-1).tolist()
+
+    def test_a_flat_folder_where_labels_are_not_needed(self, folder: Path) -> None:
+        samples = read_own(folder / "cat", needed=False, image=(4, 4))
+        assert (samples.y, samples.files) == (None, ("0.png", "1.png"))
+        with pytest.raises(InputError, match=r"has pictures that are in no sub-folder, such as 0.png"):
+            read_own(folder / "cat")
+
+    def test_turned_as_the_camera_noted(self, tmp_path: Path) -> None:
+        pixels = np.arange(12, dtype=np.uint8).reshape(3, 4)
+        exif = Image.Exif()
+        exif[0x0112] = 6  # to be turned clockwise
+        Image.fromarray(pixels).save(tmp_path / "a.png", exif=exif)
+        samples = read_own(tmp_path, needed=False, image=(4, 3))
+        np.testing.assert_array_equal(samples.x.reshape(4, 3), np.rot90(pixels, -1))
+
+    def test_sixteen_bits_palettes_and_transparency(self, tmp_path: Path) -> None:
+        deep = np.array([[0, 0x8000], [0xFFFF, 0x0100]], dtype=np.uint16)
+        Image.fromarray(deep).save(tmp_path / "a.png")
+        glass = np.zeros((2, 2, 4), dtype=np.uint8)
+        glass[0, 0, 3] = 255  # black; the rest is not there
+        Image.fromarray(glass).save(tmp_path / "b.png")
+        Image.fromarray(np.full((2, 2), 7, dtype=np.uint8)).convert("P").save(tmp_path / "c.gif")
+        samples = read_own(tmp_path, needed=False, image=(2, 2))
+        assert samples.x.tolist() == [[0, 128, 255, 1], [0, 255, 255, 255], [7] * 4]
+
+    def test_all_unreadable_pictures_are_named(self, folder: Path) -> None:
+        (folder / "dog" / "2.jpg").write_bytes(b"no picture")
+        whole = (folder / "cat" / "0.png").read_bytes()
+        (folder / "cat" / "0.png").write_bytes(whole[: len(whole) // 2])
+        Image.new("F", (2, 2)).save(folder / "cat" / "3.tif")
+        with pytest.raises(DataError) as error:
+            read_own(folder)
+        message = str(error.value)
+        assert "has pictures that cannot be read:\n  cat/0.png: " in message
+        assert "cat/3.tif: its pixels are not bytes" in message
+        assert "dog/2.jpg: it is not a picture of a known format" in message
+        assert "1.png" not in message
+
+    def test_nothing_there(self, tmp_path: Path, folder: Path) -> None:
+        (folder / "cow").mkdir()
+        with pytest.raises(InputError, match=r"has sub-folders without pictures: cow\. Known are \.png, \.jpg"):
+            read_own(folder)
+        (tmp_path / "empty").mkdir()
+        with pytest.raises(InputError, match="has neither pictures nor sub-folders with pictures"):
+            read_own(tmp_path / "empty")
+        with pytest.raises(InputError, match="is a folder of pictures: it has no column 'when'"):
+            read_own(folder, task_column="when")
