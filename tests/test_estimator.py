@@ -15,8 +15,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from relive.errors import InputError
-from relive.estimator import ContinualClassifier, digest_of
+from relive.errors import InputError, ReliveError
+from relive.estimator import ContinualClassifier
+from relive.labels import digest_of, joined
 from relive.methods import METHODS
 
 X, Y = load_digits(return_X_y=True)
@@ -74,7 +75,7 @@ def test_every_method_learns_task_after_task(method: str, scenario: str) -> None
 
 
 @pytest.mark.parametrize("method", ["none", "ewc", "online-ewc", "si", "lwf", "dgr-distill", "rtf"])
-@pytest.mark.parametrize("scenario", ["class", "task"])
+@pytest.mark.parametrize("scenario", ["class", "task", "domain"])
 def test_declaring_the_classes_changes_no_bit(method: str, scenario: str) -> None:
     one, other = (ContinualClassifier(method, scenario, **SMALL) for _ in range(2))
     for k, classes in enumerate([(3, 1), (0, 2), (4, 5)]):
@@ -201,8 +202,10 @@ class TestUnusualTasks:
         assert model.score(*rows(2)) > 0.9
         first_one = ContinualClassifier(**SMALL).partial_fit(*rows(3, n=1))
         assert first_one.predict(X[:5]).tolist() == [3] * 5
-        alone = ContinualClassifier("ewc", likelihood="gaussian", **SMALL).partial_fit(*rows(3, n=1))
+        alone = ContinualClassifier("ewc", **SMALL).partial_fit(*rows(3, n=1))
         assert alone.partial_fit(*rows(4)).score(*rows(4)) > 0.9
+        with pytest.raises(InputError, match="n_samples = 1, or all the same: the first task of features outside"):
+            ContinualClassifier(likelihood="gaussian", **SMALL).partial_fit(*rows(3, n=1))
 
     def test_unequal_tasks_in_every_scenario(self) -> None:
         for scenario in ("task", "domain", "class"):
@@ -221,7 +224,12 @@ class TestNothingChangesWhenItFails:
         ("x", "y", "arguments", "message"),
         [
             (X[:4, :5], Y[:4], {}, "X has 5 features, but ContinualClassifier is expecting 64"),
-            (X[:4] * 2, Y[:4], {}, r"X has values from 0 to 2, but this model takes inputs for numbers in \[0, 1\]"),
+            (
+                X[:4] * 2,
+                Y[:4],
+                {},
+                r"X has values from 0.0 to 2.0, but this model takes inputs for numbers in \[0, 1\]",
+            ),
             (X[:4] * np.nan, Y[:4], {}, "contains NaN"),
             (X[:4], Y[:3], {}, "inconsistent numbers of samples"),
             (X[:0], Y[:0], {}, "Found array with 0 sample"),
@@ -422,3 +430,137 @@ def test_digest_is_of_rows_and_labels() -> None:
     assert digest_of(x, y) == digest_of(x[order], y[order])
     assert digest_of(x, y) != digest_of(x[order], y)
     assert digest_of(x, y) != digest_of(x[1:], y[1:])
+
+
+class TestParametersOfAModelThatIsThere:
+    @pytest.mark.parametrize(
+        "change", [{"hidden": 20}, {"scenario": "domain"}, {"method": "ewc"}, {"fidelity": "as_run"}, {"latent": 3}]
+    )
+    def test_what_it_is_made_of_cannot_change(self, change: dict[str, Any], tmp_path: Any) -> None:
+        model = ContinualClassifier(**SMALL).partial_fit(*rows(0, 1))
+        before, answers = model.learner_.state(), model.predict(X[:20])
+        was = {name: getattr(model, name) for name in change}
+        model.set_params(**change)
+        (name,) = change
+        for go_on in (lambda: model.partial_fit(*rows(2)), lambda: model.save(tmp_path / "m")):
+            with pytest.raises(InputError, match=f"{name} was .* when this model was made and is .* now"):
+                go_on()
+        assert not (tmp_path / "m").exists()
+        assert model.predict(X[:20]).tolist() == copy.copy(model).predict(X[:20]).tolist() == answers.tolist()
+        model.set_params(**was)
+        assert all(torch.equal(before[n], t) for n, t in model.learner_.state().items())
+        assert model.set_params(**change).fit(*rows(0, 1)).n_tasks_ == 1
+
+    def test_how_it_learns_can_change(self) -> None:
+        model = ContinualClassifier(**SMALL).partial_fit(*rows(0, 1))
+        model.set_params(iterations=5, learning_rate=0.5, batch_size=7).partial_fit(*rows(2))
+        assert model.lessons_[1].iterations == 5
+        assert model.learner_.adam.rate == 0.5
+
+
+class TestLabels:
+    def test_large_whole_numbers_stay_apart(self) -> None:
+        import pandas as pd
+
+        x, y = rows(0, 1)
+        ids = y.astype(np.int64) + 2**60
+        for labels in (ids, pd.Series(ids).astype("Int64"), ids.astype(np.uint64), pd.Series(ids, dtype=object)):
+            model = ContinualClassifier("none", **SMALL).partial_fit(x, labels)
+            assert [int(c) for c in model.classes_] == [2**60, 2**60 + 1]
+        with pytest.raises(InputError, match="cannot be kept exactly beside"):
+            ContinualClassifier("none", **SMALL).partial_fit(x, -ids).partial_fit(x, ids.astype(np.uint64) + 2**63)
+
+    def test_whole_numbers_of_any_type_are_the_same_labels(self) -> None:
+        x, y = rows(0, 1)
+        model = ContinualClassifier("none", **SMALL).partial_fit(x, y)
+        for kind in (np.uint8, np.int32, np.uint64, np.float64):
+            model.partial_fit(x, y.astype(kind))
+        assert model.classes_.tolist() == [0, 1]
+        assert model.partial_fit(x, y + 2.0).classes_.dtype.kind == "i"
+
+    @pytest.mark.parametrize("known", [np.array([1, 2]), np.array([1.5]), np.array(["a"]), np.array([True])])
+    def test_joining_nothing(self, known: Any) -> None:
+        assert joined(known, known[:0]).tolist() == joined(known[:0], known).tolist() == known.tolist()
+
+    def test_no_class_declared(self) -> None:
+        x, y = rows(0, 1)
+        assert ContinualClassifier("none", **SMALL).partial_fit(x, y, classes=[]).classes_.dtype.kind == "i"
+
+
+class TestTaskNames:
+    def test_numbers_of_numpy_and_the_next_free_one(self) -> None:
+        model = ContinualClassifier(scenario="task", **SMALL).partial_fit(*rows(0, 1), task=np.int64(1))  # type: ignore[arg-type]
+        model.partial_fit(*rows(2, 3)).partial_fit(*rows(4, 5))
+        assert [lesson.name for lesson in model.lessons_] == [1, 2, 3]
+        for task in (np.int64(2), torch.tensor(2), np.array(2), 2):
+            assert set(model.predict(X[:5], task=task)) <= {2, 3}
+
+
+def test_a_class_that_is_no_longer_dreamt_of_is_not_said_to_be_kept() -> None:
+    from dataclasses import replace
+
+    model = ContinualClassifier(**SMALL).partial_fit(*rows(0, 1)).partial_fit(*rows(2)).partial_fit(*rows(3))
+    agreements = [{}, {0: (10, 9), 1: (990, 990)}, {1: (500, 250), 2: (500, 500)}]
+    model.lessons_ = [replace(k, agreement=a) for k, a in zip(model.lessons_, agreements, strict=True)]
+    memory = {m.label: m for m in model.report()}
+    assert (memory[0].agreement, memory[0].kept) == (None, None)
+    assert (memory[1].agreement, memory[1].kept) == (0.5, 0.5)
+    assert (memory[2].agreement, memory[2].kept) == (1.0, 1.0)
+    assert (memory[3].agreement, memory[3].kept) == (None, None)
+
+
+def test_a_step_too_far_is_an_error_even_if_it_was_the_last() -> None:
+    model = ContinualClassifier("ewc", **SMALL | {"iterations": 1}).partial_fit(*rows(0, 1))
+    model.set_params(learning_rate=1e30)
+    with pytest.raises(ReliveError, match="training diverged in the last step of task 2"):
+        model.partial_fit(*rows(2))
+    assert model.n_tasks_ == 1
+    assert np.isfinite(model.predict_proba(X[:5])).all()
+
+
+def test_copies_share_nothing() -> None:
+    model = ContinualClassifier(**SMALL).partial_fit(*rows(0, 1))
+    model.notes_["a"] = [1]
+    other = copy.copy(model)
+    other.notes_["a"].append(2)
+    assert model.notes_ == {"a": [1]}
+
+
+def test_a_generator_as_random_state_goes_on() -> None:
+    rng = np.random.RandomState(3)
+    one, other = (ContinualClassifier("none", random_state=rng, **SMALL).fit(*rows(0, 1)) for _ in range(2))
+    assert one.seed_ != other.seed_
+    assert one.random_state is rng
+
+
+def test_rounding_does_not_decide_what_features_are() -> None:
+    x, y = rows(0, 1)
+    assert ContinualClassifier("none", **SMALL).partial_fit(x * (1 + 1e-9), y).features_.likelihood == "bernoulli"
+
+
+def test_bytes_that_are_only_0_and_1_are_warned_of() -> None:
+    x, y = rows(0, 1)
+    with pytest.warns(UserWarning, match="X is uint8 with no value above 1"):
+        ContinualClassifier("none", **SMALL).partial_fit((x > 0.5).astype(np.uint8), y)
+
+
+def test_features_far_from_the_first_task_stay_different() -> None:
+    rng = np.random.default_rng(0)
+    first, later = (
+        rng.normal(5, 0.01, (40, 2)),
+        np.concatenate([rng.normal(6, 0.01, (40, 2)), rng.normal(7, 0.01, (40, 2))]),
+    )
+    model = ContinualClassifier("none", **SMALL).partial_fit(first, np.zeros(40, int))
+    model.set_params(iterations=200).partial_fit(later, np.repeat([1, 2], 40))
+    assert model.score(later, np.repeat([1, 2], 40)) > 0.95
+
+
+def test_early_stopping_leaves_every_class_something_to_learn_from() -> None:
+    x, y = rows(0, 1, n=20)
+    x, y = np.concatenate([x, X[2:3]]), np.append(y, 2)
+    for seed in range(8):
+        model = ContinualClassifier(early_stopping=True, validation_fraction=0.3, random_state=seed)
+        model.seed_, model.lessons_ = seed, []
+        held_out = model._held_out(torch.from_numpy(y))
+        assert int(held_out.sum()) == int(0.3 * 41)
+        assert not held_out[-1]

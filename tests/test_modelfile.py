@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
 import subprocess
@@ -14,15 +15,15 @@ import numpy as np
 import pytest
 import torch
 from safetensors import safe_open
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 import relive
 from relive.data import Dataset
 from relive.errors import InputError, ReliveError
 from relive.estimator import ContinualClassifier
 from relive.experiments.run import make_spec, run
-from relive.modelfile import load
-from relive.tensorfile import FileError
+from relive.modelfile import KIND, VERSION, load
+from relive.tensorfile import FileError, _digest, read_tensors, write_tensors
 from tests.test_estimator import CELLS, SMALL, X, assert_same, rows
 
 TINY = SMALL | {"iterations": 8}
@@ -193,18 +194,89 @@ class TestDamage:
             {"labels": {"dtype": "O", "values": ["x"]}},
             {"likelihood": "magic"},
             {"seed": "seven"},
+            {"labels": {"dtype": "<U20000000", "values": ["a", "b", "c"]}},
+            {"labels": {"dtype": "int64", "values": [0, 0, 1]}},
+            {"labels": {"dtype": "float64", "values": [0.0, float("nan"), 1.0]}},
+            {"declared": {"dtype": "int64", "values": list(range(3000))}},
+            {"notes": []},
+            {"feature_names": ["one"]},
+            {"parameters": {"likelihood": "zzz"}},
         ],
     )
     def test_a_header_that_lies_with_the_right_digest(self, saved: Path, change: dict[str, Any]) -> None:
         """Whoever can compute the digest can write any header: it must still be refused, and cost no memory."""
-        from relive.modelfile import KIND, VERSION
-        from relive.tensorfile import read_tensors, write_tensors
-
         header, tensors = read_tensors(saved, KIND, VERSION)
         for name, value in change.items():
             header[name] = header[name] | value if name == "parameters" else value
         write_tensors(saved, KIND, VERSION, header, tensors)
         with pytest.raises(FileError, match="is not a whole model"):
+            load(saved)
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"classes": [7]},
+            {"classes": []},
+            {"classes": [0, 0]},
+            {"classes": [-1, 0]},
+            {"counts": [1]},
+            {"name": [1]},
+            {"name": None},
+            {"seconds": "x"},
+            {"agreement": {"0": [1]}},
+            {"surprise": 1},
+        ],
+    )
+    def test_a_task_that_lies(self, saved: Path, change: dict[str, Any]) -> None:
+        header, tensors = read_tensors(saved, KIND, VERSION)
+        header["lessons"][0] |= change
+        write_tensors(saved, KIND, VERSION, header, tensors)
+        with pytest.raises(FileError, match="is not a whole model"):
+            load(saved)
+
+    def test_tensors_that_lie(self, path: Path) -> None:
+        ContinualClassifier("ewc", **TINY | {"hidden": 5}).partial_fit(*rows(0, 1)).save(path)
+        header, tensors = read_tensors(path, KIND, VERSION)
+        wrong: list[dict[str, torch.Tensor]] = [
+            {"learner.net.head.bias": torch.full((16,), torch.nan)},
+            {"learner.net.head.bias": torch.zeros(16, dtype=torch.float16)},
+            {"learner.net.head.bias": torch.zeros(32)},
+            {"learner.method.fisher0": torch.zeros(3)},
+            {"learner.adam.v0": torch.full_like(tensors["learner.adam.v0"], -1.0)},
+            {"features.scale": torch.zeros(64, dtype=torch.float64)},
+            {"features.mean": torch.zeros(64, 64, dtype=torch.float64)},
+            {"../../x": torch.zeros(1)},
+            {"learner.seen": torch.tensor(3)},
+            {"learner.rng.noise": torch.zeros(5, dtype=torch.uint8)},
+        ]
+        for change in wrong:
+            write_tensors(path, KIND, VERSION, header, tensors | change)
+            with pytest.raises(FileError, match="is not a whole model"):
+                load(path)
+
+    @pytest.mark.parametrize(
+        "metadata",
+        [
+            {"header": "[" * 100_000},
+            {"header": "hello"},
+            {"header": '{"seed": ' + "9" * 5000 + "}"},
+            {"version": "9" * 5000},
+            {"version": "one"},
+        ],
+    )
+    def test_a_header_that_is_no_header(self, saved: Path, metadata: dict[str, str]) -> None:
+        tensors = load_file(saved)
+        with safe_open(saved, framework="pt") as file:
+            told = file.metadata() | metadata
+        save_file(tensors, saved, metadata=told | {"sha256": _digest(tensors, told)})
+        with pytest.raises(FileError):
+            load(saved)
+
+    def test_a_kind_of_number_that_numpy_has_not(self, saved: Path) -> None:
+        with safe_open(saved, framework="pt") as file:
+            told = file.metadata()
+        save_file({"a": torch.zeros(3, dtype=torch.bfloat16)}, saved, metadata=told)
+        with pytest.raises(FileError, match="cut short or damaged"):
             load(saved)
 
     def test_two_thousand_files_with_random_damage(self, saved: Path) -> None:
@@ -270,3 +342,31 @@ def test_no_pickle_is_loaded_anywhere() -> None:
     )
     for source in Path(relive.__file__).parent.rglob("*.py"):
         assert not forbidden.search(source.read_text()), source
+
+
+def test_who_may_read_it_stays_as_it_was(path: Path) -> None:
+    model = ContinualClassifier(**TINY).partial_fit(*rows(0, 1))
+    before = os.umask(0o077)
+    try:
+        model.save(path)
+        assert path.stat().st_mode & 0o777 == 0o600
+    finally:
+        os.umask(before)
+    path.chmod(0o640)
+    model.save(path)
+    assert path.stat().st_mode & 0o777 == 0o640
+
+
+def test_a_link_is_followed(path: Path, tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(path)
+    ContinualClassifier(**TINY).partial_fit(*rows(0, 1)).save(link)
+    assert link.is_symlink()
+    assert load(path).n_tasks_ == 1
+
+
+def test_notes_that_are_not_json_are_refused(path: Path) -> None:
+    model = ContinualClassifier(**TINY).partial_fit(*rows(0, 1))
+    model.notes_["a"] = np.float32(1)
+    with pytest.raises(InputError, match="notes_ must be plain JSON values"):
+        model.save(path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-import hashlib
+import itertools
 import math
 import numbers
 import time
@@ -18,16 +18,17 @@ import numpy.typing as npt
 import torch
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.metrics import accuracy_score
-from sklearn.utils import assert_all_finite, check_random_state
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 from torch import Tensor
 
 from relive.data.protocols import Examples, Task
 from relive.errors import InputError, unknown
 from relive.features import Features
 from relive.fidelity import Fidelity, fidelity_of
+from relive.labels import digest_of, joined, label_array
 from relive.learner import Learner
+from relive.likelihoods import LIKELIHOODS
 from relive.losses import masked
 from relive.methods import check_scenario, make_method, method_class
 from relive.methods.generative_replay import GenerativeReplay
@@ -39,6 +40,7 @@ Array = npt.NDArray[Any]
 Name = str | int
 Progress = Callable[[int, int, float], object]
 LOOK = 50  # steps between two looks at held-out data
+STRUCTURE = ("method", "scenario", "settings", "hidden", "latent", "likelihood", "fidelity")  # of a model, for good
 ASKED = 1000  # replayed samples that a model and the model of before are compared on
 
 
@@ -89,9 +91,10 @@ class Memory:
         How many, in all.
     agreement
         Share of replayed samples of it on which the model says what it said before the last task; None where nothing
-        is replayed, or nothing came after it.
+        of it was replayed, or nothing came after it.
     kept
-        The product of these shares over all tasks since it was last taught: an estimate of what is left.
+        The product of these shares over all tasks since it was last taught: an estimate of what is left. None if it
+        was not replayed in one of them.
     dreamt
         Its share of what the model would replay now. A class that is no longer dreamt of will be forgotten.
     """
@@ -217,6 +220,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             A name for the task; its number, from 0, if not given.
         """
         draft: Self = clone(self)
+        draft.random_state = self.random_state  # the very one: a generator goes on
         return self._become(draft._taught(X, y, task))
 
     def partial_fit(
@@ -308,36 +312,39 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _become(self, draft: Self) -> Self:
         """Take over what the draft has learned, in one assignment that cannot be interrupted half-way."""
         own = {name: value for name, value in vars(self).items() if not name.endswith("_")}
-        self.__dict__ = own | vars(draft)
+        self.__dict__ = own | {name: value for name, value in vars(draft).items() if name.endswith("_")}
         return self
 
     def _taught(self, X: Any, y: Any, task: Name | None, classes: Any = None, on_step: Progress | None = None) -> Self:
         """Learn a task, in place: the caller throws this model away if anything goes wrong."""
         self._check_parameters()
         first = not self.__sklearn_is_fitted__()
-        data, y = self._data(X, reset=first), _label_array(y)
+        data, y = self._data(X, reset=first), label_array(y)
         check_consistent_length(data, y)
         labels, position = np.unique(y, return_inverse=True)
         if first:
-            self.seed_ = _seed(self.random_state)
             self.features_ = Features.of(data, self.likelihood)
             self.labels_ = self.declared_ = labels[:0]
             self.lessons_: list[Lesson] = []
             self.notes_: dict[str, Any] = {}
+            self.made_ = self._structure()
+        self.check_unchanged()
         self.features_.check(data)
-        if classes is not None:
-            self.declared_ = _joined(self.declared_, np.unique(_label_array(classes)))
-        self.labels_ = _joined(self.labels_, labels)
-        self.classes_ = np.sort(_joined(self.labels_, self.declared_))
+        name = self._name(task)
+        if classes is not None and len(classes):
+            self.declared_ = joined(self.declared_, np.unique(label_array(classes)))
+        self.labels_ = joined(self.labels_, labels)
+        self.classes_ = np.sort(joined(self.labels_, self.declared_))
 
         place = {label: c for c, label in enumerate(self.labels_.tolist())}
         own = np.array([place[label] for label in labels.tolist()])  # the classes of this task
-        shared = SCENARIOS[self.scenario].shares_units
+        shared = SCENARIOS[self.made_["scenario"]].shares_units
         offered = np.arange(len(self.labels_)) if shared else own  # what it may be answered with
         target = np.array([offered.tolist().index(c) for c in own])[position]  # the place of each sample's class in it
+        if first:
+            self.seed_ = _seed(self.random_state)
         self._grow(tuple(offered.tolist()), data.shape[1], first)
 
-        name = self._name(task)
         start = time.perf_counter()
         iterations = self._learn(data, torch.from_numpy(target), tuple(offered.tolist()), on_step)
         lesson = Lesson(
@@ -355,6 +362,13 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def _check_parameters(self) -> None:
+        for name in ("method", "scenario", "likelihood"):
+            if not isinstance(getattr(self, name), str):
+                raise InputError(f"{name} = {getattr(self, name)!r}: it must be a name")
+        if not isinstance(self.fidelity, str | Fidelity):
+            raise InputError(f"fidelity = {self.fidelity!r}: it must be a name, or a Fidelity")
+        if self.settings is not None and not isinstance(self.settings, dict):
+            raise InputError(f"settings = {self.settings!r}: it must be a dictionary, or None")
         if self.method == "offline":
             raise InputError(
                 "method = 'offline' keeps the data of all tasks, which this classifier is there to avoid; "
@@ -362,6 +376,8 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         if self.scenario not in SCENARIOS:
             raise unknown("scenario", self.scenario, SCENARIOS)
+        if self.likelihood not in ("auto", *LIKELIHOODS):
+            raise unknown("likelihood", self.likelihood, ["auto", *LIKELIHOODS])
         check_scenario(method_class(self.method), self.scenario)
         make_method(self.method, **(self.settings or {}))
         for name in ("hidden", "latent", "batch_size", "n_iter_no_change", "iterations"):
@@ -375,23 +391,39 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if not isinstance(value, numbers.Real) or isinstance(value, bool) or not 0 < float(value) < below:
                 raise InputError(f"{name} = {value!r}: it must be a number between 0 and {below:g}, ends excluded")
 
+    def _structure(self) -> dict[str, Any]:
+        """Return the parameters that a model is made with, and keeps for good."""
+        return {name: copy.deepcopy(getattr(self, name)) for name in STRUCTURE}
+
+    def check_unchanged(self) -> None:
+        """Refuse to go on, or to be stored, with parameters that cannot change any more."""
+        for name, was in self.made_.items():
+            if getattr(self, name) != was:
+                raise InputError(
+                    f"{name} was {was!r} when this model was made and is {getattr(self, name)!r} now: it cannot change "
+                    "any more. Set it back, or use fit to start afresh"
+                )
+
     def _data(self, X: Any, reset: bool = False) -> Array:
         """Return samples as an array (n, features) of float64, float32 or uint8."""
         if isinstance(X, Tensor):
-            X = X.detach().cpu().numpy()
+            X = (X.float() if X.dtype == torch.bfloat16 else X).detach().cpu().numpy()
         data: Array = validate_data(self, X, reset=reset, dtype=[np.float64, np.float32, np.uint8])
         return data
 
-    def _name(self, task: Name | None) -> Name:
+    def _name(self, task: Any) -> Name:
         """Return how a new task is called."""
-        name = len(self.lessons_) if task is None else task
+        taken = [lesson.name for lesson in self.lessons_]
+        if task is None:
+            return next(k for k in itertools.count(len(taken)) if k not in taken)
+        name = int(task) if isinstance(task, numbers.Integral) and not isinstance(task, bool) else task
         if not isinstance(name, str | int) or isinstance(name, bool):
             raise InputError(f"task = {task!r}: a task's name is a string or a whole number")
-        if SCENARIOS[self.scenario].needs_task and name in [lesson.name for lesson in self.lessons_]:
+        if SCENARIOS[self.scenario].needs_task and name in taken:
             raise InputError(
                 f"task {name!r} was learned already, and in Task-IL a task is learned once: give it a name of its own"
             )
-        return name
+        return str(name) if isinstance(name, str) else name
 
     def _grow(self, offered: tuple[int, ...], n_inputs: int, first: bool) -> None:
         """Get the learner ready for a task with these classes."""
@@ -403,35 +435,32 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _scenario_with(self, tasks: list[tuple[int, ...]]) -> Scenario:
         """Return the scenario of these tasks, with units for the declared classes after theirs."""
-        n = len(self.labels_)
-        to_come = len(self.classes_) - n
-        reserved = tuple(range(n, n + to_come))
-        return scenario_of(self.scenario, [*tasks, reserved] if to_come else tasks)
+        n, of_all = len(self.labels_), len(self.classes_)
+        scenario = self.made_["scenario"]
+        reserved = tuple(range(0 if SCENARIOS[scenario].shares_units else n, of_all))
+        return scenario_of(scenario, [*tasks, reserved] if of_all > n else tasks)
 
     def _new_learner(self, scenario: Scenario, n_inputs: int) -> Learner:
+        made = self.made_
+        fidelity = made["fidelity"]
         return Learner(
-            make_method(self.method, **(self.settings or {})),
+            make_method(made["method"], **(made["settings"] or {})),
             scenario,
             n_inputs,
-            hidden=int(self.hidden),
-            latent=int(self.latent),
+            hidden=int(made["hidden"]),
+            latent=int(made["latent"]),
             learning_rate=float(self.learning_rate),
             batch_size=int(self.batch_size),
             seed=self.seed_,
-            fidelity=self.fidelity if isinstance(self.fidelity, Fidelity) else fidelity_of(self.fidelity),
+            fidelity=fidelity if isinstance(fidelity, Fidelity) else fidelity_of(fidelity),
             likelihood=self.features_.likelihood,
         )
 
     def _learn(self, data: Array, target: Tensor, offered: tuple[int, ...], on_step: Progress | None) -> int:
         """Let the learner learn, and return how many steps it took."""
         pixels = self.features_.rows(data)
-        order = torch.arange(len(target))
-        held_out = order[:0]
-        if self.early_stopping and len(target) > 1:
-            order = torch.randperm(len(target), generator=stream(self.seed_, f"held out {len(self.lessons_)}"))
-            n = max(1, min(int(self.validation_fraction * len(target)), len(target) - 1))
-            held_out, order = order[:n], order[n:].sort().values
-        train, test = (Examples(pixels[rows], target[rows]) for rows in (order, held_out))
+        held_out = self._held_out(target) if self.early_stopping else torch.zeros(len(target), dtype=torch.bool)
+        train, test = (Examples(pixels[rows], target[rows]) for rows in (~held_out, held_out))
         task = Task(train, test, offered, tuple(str(self.labels_[c]) for c in offered), (1, data.shape[1]))
         iterations = int(self.iterations or min(max(math.ceil(20 * len(train) / self.batch_size), 500), 5000))
         watch = _Watch(self.learner_, test, len(self.lessons_), int(self.n_iter_no_change))
@@ -444,6 +473,18 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         # the earlier tasks are gone: the methods offered here do not look at them
         self.learner_.learn([task] * (len(self.lessons_) + 1), iterations, stepped)
         return watch.taken
+
+    def _held_out(self, target: Tensor) -> Tensor:
+        """Choose samples to judge by, (n,) bool; every class keeps at least one to learn from."""
+        order = torch.randperm(len(target), generator=stream(self.seed_, f"held out {len(self.lessons_)}"))
+        left, wanted = torch.bincount(target), max(1, int(self.validation_fraction * len(target)))
+        chosen = torch.zeros(len(target), dtype=torch.bool)
+        for i in order.tolist():
+            if wanted and left[target[i]] > 1:
+                chosen[i] = True
+                left[target[i]] -= 1
+                wanted -= 1
+        return chosen
 
     def _agreement(self) -> dict[int, tuple[int, int]]:
         """Ask the model of before the task and this one about the same replayed samples."""
@@ -466,7 +507,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _questions(self, task: Any, n: int) -> Iterator[tuple[int, Array]]:
         """Yield a task's number and the rows that are asked about it."""
-        scenario = SCENARIOS[self.scenario]
+        scenario = self.learner_.scenario
         if not scenario.needs_task:
             if task is not None:
                 raise InputError(f"task = {task!r}: in {scenario.title} the task is not given, leave it out")
@@ -478,9 +519,8 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"{scenario.title} needs to know the task: give task=, one of {', '.join(map(repr, numbers_))}, "
                 "or one for each sample"
             )
-        names = (
-            [task] * n if isinstance(task, str | numbers.Integral) else getattr(task, "tolist", lambda: list(task))()
-        )
+        given = task.tolist() if isinstance(task, np.generic | np.ndarray | Tensor) else task
+        names: list[Any] = [given] * n if isinstance(given, str | numbers.Integral) else list(given)
         if len(names) != n:
             raise InputError(f"task has {len(names)} names for {n} samples: give one name, or one for each sample")
         for name in dict.fromkeys(names):
@@ -513,14 +553,15 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Return what is known of one class."""
         counts = [dict(zip(lesson.classes, lesson.counts, strict=True)).get(c, 0) for lesson in self.lessons_]
         taught = [k for k, count in enumerate(counts) if count]
-        later = [lesson.agreement[c] for lesson in self.lessons_[taught[-1] + 1 :] if c in lesson.agreement]
-        shares = [agreed / n for n, agreed in later if n]
+        later = [lesson.agreement.get(c, (0, 0)) for lesson in self.lessons_[taught[-1] + 1 :]]
+        shares = [agreed / n if n else None for n, agreed in later]  # None: it was not dreamt of, so nobody can say
+        known = [share for share in shares if share is not None]
         return Memory(
             label=self.labels_[c].item(),
             tasks=tuple(self.lessons_[k].name for k in taught),
             n_samples=sum(counts),
             agreement=shares[-1] if shares else None,
-            kept=math.prod(shares) if shares else None,
+            kept=math.prod(known) if shares and len(known) == len(shares) else None,
             dreamt=dreamt.get(c, 0.0) if dreamt else None,
         )
 
@@ -532,7 +573,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = dict(super().__getstate__())
         if "learner_" in state:
-            state["learner_"] = state["learner_"].state()
+            state |= {"learner_": state["learner_"].state(), "notes_": copy.deepcopy(state["notes_"])}
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -542,7 +583,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
         """Make the learner again from its state, everything else being there."""
-        self.classes_ = np.sort(_joined(self.labels_, self.declared_))
+        self.classes_ = np.sort(joined(self.labels_, self.declared_))
         scenario = self._scenario_with([lesson.classes for lesson in self.lessons_])
         self.learner_ = self._new_learner(scenario, self.n_features_in_)
         self.learner_.load_state(tensors)
@@ -568,52 +609,6 @@ class _Watch:
         self.looks_since = 0 if accuracy > self.best else self.looks_since + 1
         self.best = max(self.best, accuracy)
         return self.looks_since >= self.patience
-
-
-def digest_of(data: Array, y: Array) -> str:
-    """Return a digest of samples with their labels that does not depend on their order.
-
-    >>> a, b = np.array([[1.0, 2.0], [3.0, 4.0]]), np.array(["x", "y"])
-    >>> digest_of(a, b) == digest_of(a[::-1], b[::-1])
-    True
-    """
-    rows = np.ascontiguousarray(data, dtype=np.float32)
-    digests = sorted(
-        hashlib.sha256(row.tobytes() + repr(label).encode()).digest()
-        for row, label in zip(rows, y.tolist(), strict=True)
-    )
-    return hashlib.sha256(b"".join(digests)).hexdigest()
-
-
-def _label_array(y: Any) -> Array:
-    """Return labels as an array of whole numbers, numbers, booleans or strings."""
-    if isinstance(y, Tensor):
-        y = y.detach().cpu().numpy()
-    array: Array = column_or_1d(y, warn=True)
-    if array.dtype.kind == "O":
-        kinds = sorted({type(label).__name__ for label in array})
-        if "str" in kinds and len(kinds) > 1:
-            raise InputError(f"labels of type {', '.join(kinds)}: they must all be strings, or all be numbers")
-        array = np.array(array.tolist())
-    assert_all_finite(array, input_name="y")
-    check_classification_targets(array)
-    if array.dtype.kind not in "biufU":
-        raise InputError(f"labels of type {array.dtype}: they must be numbers or strings")
-    return array
-
-
-def _joined(known: Array, new: Array) -> Array:
-    """Return the known labels, then those that are new."""
-    if len(known) and (known.dtype.kind == "U") != (new.dtype.kind == "U"):
-        raise InputError(
-            f"labels are {_kind(new)} ({new[0].item()!r}), but those known so far are {_kind(known)} "
-            f"({known[0].item()!r})"
-        )
-    return np.concatenate([known, new[~np.isin(new, known)]]) if len(known) else new
-
-
-def _kind(labels: Array) -> str:
-    return "strings" if labels.dtype.kind == "U" else "numbers"
 
 
 def _seed(random_state: Any) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -10,11 +11,12 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from relive.errors import InputError, unknown
-from relive.likelihoods import LIKELIHOODS
+from relive.errors import InputError
 
 Array = npt.NDArray[Any]
-LIMIT = 10.0  # standardised features are cut off here: a later task may lie far from the first
+LIMIT = 10.0  # standardised features grow like a logarithm from here: a later task may lie far from the first
+
+ROUNDING = 1e-6  # what a scaler may be off [0, 1]
 
 
 @dataclass(frozen=True)
@@ -46,11 +48,22 @@ class Features:
         """
         if likelihood == "auto":
             likelihood = "bernoulli" if _within_bounds(data) else "gaussian"
-        elif likelihood not in LIKELIHOODS:
-            raise unknown("likelihood", likelihood, ["auto", *LIKELIHOODS])
+        if data.dtype == np.uint8 and likelihood == "bernoulli" and data.max() <= 1:
+            warnings.warn(
+                "X is uint8 with no value above 1, but bytes are taken for 0 to 255: give zeros and ones as floats",
+                stacklevel=2,
+            )
         mean, scale = np.zeros(data.shape[1]), np.ones(data.shape[1])
         if likelihood == "gaussian":
-            mean, deviation = data.mean(0, dtype=np.float64), data.std(0, dtype=np.float64)
+            if (data == data[:1]).all():  # the mean would be the sample itself, and stay in the model
+                raise InputError(
+                    "n_samples = 1, or all the same: the first task of features outside [0, 1] sets their mean and "
+                    "scale, give it at least 2 different samples"
+                )
+            with np.errstate(over="ignore", invalid="ignore"):
+                mean, deviation = data.mean(0, dtype=np.float64), data.std(0, dtype=np.float64)
+            if not np.isfinite(deviation).all():
+                raise InputError(f"X has values up to {np.abs(data).max():g}: too large to be standardised")
             still = deviation <= 1e-9 * np.abs(mean)  # a feature that does not vary keeps its unit
             scale = np.where(still, 1.0, deviation)
         return cls(likelihood, mean, scale)
@@ -59,7 +72,7 @@ class Features:
         """Refuse samples that cannot be learned from."""
         if self.likelihood == "bernoulli" and not _within_bounds(data):
             raise InputError(
-                f"X has values from {data.min():g} to {data.max():g}, but this model takes inputs for numbers in "
+                f"X has values from {data.min()} to {data.max()}, but this model takes inputs for numbers in "
                 "[0, 1] (likelihood 'bernoulli'): scale them, or make a new model with likelihood='gaussian'"
             )
 
@@ -74,8 +87,9 @@ class Features:
         if self.likelihood == "bernoulli":
             x = torch.from_numpy(np.array(data)).float()
             return x.div_(255) if data.dtype == np.uint8 else x
-        standard = ((data - self.mean) / self.scale).clip(-LIMIT, LIMIT)
-        return torch.from_numpy(standard).float()
+        standard = (data - self.mean) / self.scale
+        beyond = LIMIT * np.log(np.maximum(np.abs(standard) / LIMIT, 1))
+        return torch.from_numpy(standard.clip(-LIMIT, LIMIT) + np.sign(standard) * beyond).float()
 
     def samples(self, inputs: Tensor) -> Array:
         """Return what the network generated as samples, (n, features) float64."""
@@ -84,4 +98,4 @@ class Features:
 
 
 def _within_bounds(data: Array) -> bool:
-    return data.dtype == np.uint8 or bool(data.min() >= 0 and data.max() <= 1)
+    return data.dtype == np.uint8 or bool(data.min() >= -ROUNDING and data.max() <= 1 + ROUNDING)

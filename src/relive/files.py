@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
-import tempfile
+import secrets
+import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO
@@ -20,7 +22,8 @@ def write_atomic(path: Path, content: bytes | Callable[[IO[bytes]], object]) -> 
     content
         The bytes, or a function that writes them to an open file.
     """
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+    temporary = path.parent / f".{path.name}.{secrets.token_hex(8)}.tmp"
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)  # less what the umask takes
     try:
         with os.fdopen(handle, "wb") as file:
             if isinstance(content, bytes):
@@ -29,10 +32,11 @@ def write_atomic(path: Path, content: bytes | Callable[[IO[bytes]], object]) -> 
                 content(file)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
+        with contextlib.suppress(FileNotFoundError):  # who may read it stays as it was
+            os.chmod(temporary, stat.S_IMODE(os.stat(path).st_mode))
         os.replace(temporary, path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
     sync_directory(path.parent)
 

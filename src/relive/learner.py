@@ -117,6 +117,8 @@ class Learner:
         scenario
             It begins with the tasks learned so far, their classes unchanged.
         """
+        if scenario.width < self.scenario.width:
+            raise InputError(f"a learner cannot shrink from {self.scenario.width} to {scenario.width} output units")
         old = self.adam
         sizes = replace(self.problem.sizes, units=scenario.width)
         self._build(replace(self.problem, sizes=sizes, scenario=scenario))
@@ -175,6 +177,11 @@ class Learner:
             if on_step is not None and on_step(iteration, value):
                 break
         method.after_task(net, tasks[-1], seen)
+        if not all(t.isfinite().all() for t in (*theta, *method.state().values())):
+            raise ReliveError(
+                f"training diverged in the last step of task {seen}: not all of what was learned is finite. "
+                "Lower the method's strength or the learning rate"
+            )
 
     def _rows(self, tasks: Sequence[Task], group: list[int], drawn: list[Tensor]) -> Batch:
         """Return the drawn rows of a group of tasks as one batch, each row labelled by its own task's units."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 
 import torch
@@ -46,14 +47,20 @@ class Gaussian(Likelihood):
 
     def __init__(self, n_inputs: int) -> None:
         super().__init__(n_inputs)
-        self.logvar = nn.Parameter(torch.zeros(n_inputs))
+        low, high = LOG_VARIANCES
+        self.place = nn.Parameter(torch.full((n_inputs,), math.log(-low / high)))  # so that log σ² is 0 at first
+
+    @property
+    def logvar(self) -> Tensor:
+        """Log σ² of every feature, (inputs,), between the bounds; it moves freely, however near to them."""
+        low, high = LOG_VARIANCES
+        return low + (high - low) * self.place.sigmoid()
 
     def rows(self, outputs: Tensor, x: Tensor) -> Tensor:
-        return gaussian(outputs, self.logvar.clamp(*LOG_VARIANCES), x)
+        return gaussian(outputs, self.logvar, x)
 
     def draw(self, outputs: Tensor, rng: torch.Generator) -> Tensor:
-        sigma = (0.5 * self.logvar.clamp(*LOG_VARIANCES)).exp()
-        return outputs + sigma * torch.randn(outputs.shape, generator=rng)
+        return outputs + (0.5 * self.logvar).exp() * torch.randn(outputs.shape, generator=rng)
 
 
 LIKELIHOODS: dict[str, type[Likelihood]] = {"bernoulli": Bernoulli, "gaussian": Gaussian}

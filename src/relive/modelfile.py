@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numbers
+import os
+import re
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,6 +17,8 @@ from relive.errors import InputError, ReliveError
 from relive.estimator import Array, ContinualClassifier, Lesson
 from relive.features import Features
 from relive.fidelity import Fidelity
+from relive.labels import joined
+from relive.likelihoods import LIKELIHOODS
 from relive.tensorfile import FileError, read_tensors, write_tensors
 from relive.versions import versions
 
@@ -24,9 +29,13 @@ def save(model: ContinualClassifier, path: Path) -> None:
     """Write a model; a file that was there is replaced at once or not at all."""
     if not model.__sklearn_is_fitted__():
         raise InputError("this model has not learned anything yet: call partial_fit before save")
+    model.check_unchanged()
+    path = Path(os.path.realpath(path))  # what a link points to
     if not path.parent.is_dir():
         raise InputError(f"cannot write {path}: there is no directory {path.parent}")
-    parameters = model.get_params(deep=False) | {"random_state": model.seed_}
+    parameters = model.get_params(deep=False)
+    if not isinstance(model.random_state, numbers.Integral):
+        parameters["random_state"] = None
     if isinstance(model.fidelity, Fidelity):
         parameters["fidelity"] = model.fidelity.to_json()
     header = {
@@ -48,6 +57,8 @@ def save(model: ContinualClassifier, path: Path) -> None:
         write_tensors(path, KIND, VERSION, header, tensors)
     except OSError as error:
         raise ReliveError(f"cannot write {path}: {error.strerror or error}") from error
+    except TypeError as error:
+        raise InputError(f"notes_ must be plain JSON values to be stored: {error}") from error
 
 
 def load(path: str | Path) -> ContinualClassifier:
@@ -82,64 +93,113 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
 
 
 def _model(header: dict[str, Any], tensors: dict[str, Tensor]) -> ContinualClassifier:
+    """Make a model of what a file says; whoever wrote it may have written anything."""
     parameters = header["parameters"]
     if isinstance(parameters["fidelity"], dict):
         parameters["fidelity"] = Fidelity(**parameters["fidelity"])
     model = ContinualClassifier(**parameters)
     model._check_parameters()
-    model.seed_ = int(header["seed"])
-    model.n_features_in_ = int(header["n_features"])
-    if header["feature_names"]:
-        model.feature_names_in_ = np.array(header["feature_names"], dtype=object)
-    mean, scale = tensors["features.mean"].numpy(), tensors["features.scale"].numpy()
-    model.features_ = Features(header["likelihood"], mean, scale)
+    model.made_ = model._structure()
+    model.seed_ = _whole(header["seed"])
+    model.n_features_in_ = _whole(header["n_features"])
+    _require(isinstance(header["notes"], dict), "its notes are no dictionary")
+    model.notes_ = header["notes"]
+    names = header["feature_names"]
+    if names:
+        _require(len(names) == model.n_features_in_ and all(isinstance(n, str) for n in names), "its feature names")
+        model.feature_names_in_ = np.array(names, dtype=object)
     model.labels_ = _labels_from_json(header["labels"])
     model.declared_ = _labels_from_json(header["declared"])
-    model.lessons_ = [_lesson(values) for values in header["lessons"]]
+    model.classes_ = np.sort(joined(model.labels_, model.declared_))
+    model.lessons_ = [_lesson(values, len(model.labels_)) for values in header["lessons"]]
     model.n_tasks_ = len(model.lessons_)
-    model.notes_ = header["notes"]
-    state = {name.removeprefix("learner."): t for name, t in tensors.items() if name.startswith("learner.")}
+    tensors = dict(tensors)
+    model.features_ = _features(header["likelihood"], model.n_features_in_, tensors)
+    _require(all(name.startswith("learner.") for name in tensors), "it has tensors of something else")
+    state = {name.removeprefix("learner."): t for name, t in tensors.items()}
     _check_sizes(model, state)
     model.restore(state)
-    found = {name: (t.shape, t.dtype) for name, t in model.learner_.state().items()}
-    if found != {name: (t.shape, t.dtype) for name, t in state.items()}:
-        raise ValueError("its tensors are not those of such a model")
+    _check_tensors(model, state)
     return model
 
 
+def _require(fine: bool, what: str) -> None:
+    if not fine:
+        raise ValueError(what)
+
+
+def _whole(value: Any) -> int:
+    """Return a whole number that is one."""
+    _require(isinstance(value, int) and not isinstance(value, bool) and value >= 0, f"{value!r} is no whole number")
+    return int(value)
+
+
+def _features(likelihood: Any, n: int, tensors: dict[str, Tensor]) -> Features:
+    mean, scale = tensors.pop("features.mean"), tensors.pop("features.scale")
+    for t in (mean, scale):
+        _require(t.shape == (n,) and t.dtype == torch.float64 and bool(t.isfinite().all()), "its features' scale")
+    _require(likelihood in LIKELIHOODS and bool((scale > 0).all()), "its features' scale or likelihood")
+    return Features(likelihood, mean.numpy(), scale.numpy())
+
+
 def _check_sizes(model: ContinualClassifier, state: dict[str, Tensor]) -> None:
-    """Refuse a header that asks for more memory than the file has."""
+    """Refuse a header that asks for more memory than the file has, or for another number of tasks."""
     rows, columns = state["net.encoder.layer1.weight"].shape
     if (rows, columns) != (model.hidden, model.n_features_in_):
         raise ValueError(
             f"it says {model.hidden} hidden units of {model.n_features_in_} inputs, and has {rows} of {columns}"
         )
-    if int(state["seen"]) != model.n_tasks_:
+    if int(state["seen"]) != model.n_tasks_ or not model.n_tasks_:
         raise ValueError(f"it says {model.n_tasks_} tasks, and has learned {int(state['seen'])}")
     latent = [t for name, t in state.items() if name.endswith("feedback.latent.bias")]
     if any(len(t) != 2 * model.latent for t in latent):
         raise ValueError(f"it says {model.latent} latent variables, and has another number")
-    if any(len(t) != model.n_features_in_ for t in (model.features_.mean, model.features_.scale)):
-        raise ValueError("its features are not as many as its inputs")
+    units = sum(len(lesson.classes) for lesson in model.lessons_) + len(model.declared_)
+    if len(state["net.head.bias"]) > 16 * (units + 16) or len(model.classes_) > len(state["net.head.bias"]):
+        raise ValueError(f"it says {len(model.classes_)} classes, and has {len(state['net.head.bias'])} output units")
 
 
-def _lesson(values: dict[str, Any]) -> Lesson:
-    agreement = {int(c): (int(n), int(agreed)) for c, (n, agreed) in values["agreement"].items()}
-    lists = {name: tuple(int(v) for v in values[name]) for name in ("classes", "counts")}
-    return Lesson(**values | lists | {"agreement": agreement})
+def _check_tensors(model: ContinualClassifier, state: dict[str, Tensor]) -> None:
+    """Refuse tensors that are not those of such a model."""
+    learner = model.learner_
+    found = {name: (t.shape, t.dtype) for name, t in learner.state().items()}
+    _require(found == {name: (t.shape, t.dtype) for name, t in state.items()}, "its tensors are of another model")
+    parameters = list(learner.net.parameters())
+    for name, t in state.items():
+        per_parameter = re.fullmatch(r"method\.(?:fisher|anchor|Omega)(\d+)", name)
+        if per_parameter:
+            i = int(per_parameter[1])
+            _require(i < len(parameters) and t.shape == parameters[i].shape, f"its {name} is of another size")
+        if not name.startswith(("adam.", "rng.")):
+            _require(bool(t.isfinite().all()), f"its {name} is not finite")
+    _require(all(bool((v >= 0).all()) for v in (*learner.adam.v, learner.adam.steps)), "its optimizer")
+
+
+def _lesson(values: dict[str, Any], n_labels: int) -> Lesson:
+    classes, counts = (tuple(_whole(v) for v in values[name]) for name in ("classes", "counts"))
+    _require(0 < len(classes) == len(set(classes)) == len(counts) and max(classes) < n_labels, "a task's classes")
+    texts = isinstance(values["learned_at"], str) and isinstance(values["digest"], str)
+    _require(texts and isinstance(values["name"], str | int) and values["seconds"] >= 0, "a task's description")
+    agreement = {int(c): (_whole(n), _whole(agreed)) for c, (n, agreed) in values["agreement"].items()}
+    return Lesson(**values | {"classes": classes, "counts": counts, "agreement": agreement})
 
 
 def _labels_to_json(labels: Array) -> dict[str, Any]:
-    return {"dtype": labels.dtype.str, "values": labels.tolist()}
+    return {"dtype": "str" if labels.dtype.kind == "U" else labels.dtype.name, "values": labels.tolist()}
 
 
 def _labels_from_json(values: dict[str, Any]) -> Array:
-    dtype = np.dtype(values["dtype"])
-    if dtype.kind not in "biufU":
-        raise ValueError(f"labels of type {dtype}")
-    return np.array(values["values"], dtype=dtype)
+    dtype, labels = np.dtype(values["dtype"]), values["values"]
+    kinds: dict[str, tuple[type, ...]] = {"b": (bool,), "i": (int,), "u": (int,), "f": (float,), "U": (str,)}
+    _require(dtype.kind in kinds and (dtype.kind != "U" or values["dtype"] == "str"), f"labels of type {dtype}")
+    array = np.array(labels, dtype=dtype)
+    exact = all(type(label) in kinds[dtype.kind] for label in labels) and array.tolist() == labels
+    _require(exact and len(set(labels)) == len(labels), "its labels are not different ones of one type")
+    return array
 
 
 def _plain(value: Any) -> Any:
     """Return a parameter as JSON has it."""
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items()}
     return value.item() if isinstance(value, np.generic) else value

@@ -23,7 +23,8 @@ def write_tensors(path: Path, kind: str, version: int, header: dict[str, Any], t
     """Write a file of some kind, atomically."""
     tensors = {name: t.contiguous() for name, t in tensors.items()}
     text = json.dumps(header)
-    metadata = {"format": kind, "version": str(version), "header": text, "sha256": _digest(tensors, text)}
+    metadata = {"format": kind, "version": str(version), "header": text}
+    metadata["sha256"] = _digest(tensors, metadata)
     write_atomic(path, save(tensors, metadata=metadata))
 
 
@@ -37,19 +38,23 @@ def read_tensors(path: Path, kind: str, version: int) -> tuple[dict[str, Any], d
     """
     raw = path.read_bytes()
     metadata = _metadata(path, raw, kind)
-    if not metadata.get("version", "").isdecimal() or int(metadata["version"]) > version:
+    said = metadata.get("version", "")
+    if not said.isdecimal() or len(said) > 9 or int(said) > version:
         raise FileError(
-            f"{path} has version {metadata.get('version', '?')} of the format {kind!r}, this relive knows up to "
-            f"{version}: use a newer relive"
+            f"{path} has version {said[:9] or '?'} of the format {kind!r}, this relive knows up to {version}: "
+            "use a newer relive"
         )
     try:
         tensors = load(raw)
-    except (SafetensorError, ValueError, KeyError, RuntimeError) as error:
+        digest = _digest(tensors, metadata)
+    except (SafetensorError, ValueError, KeyError, TypeError, RuntimeError) as error:
         raise FileError(f"{path} is cut short or damaged: {error}") from error
-    text = metadata.get("header", "")
-    if metadata.get("sha256") != _digest(tensors, text):
+    if metadata.get("sha256") != digest:
         raise FileError(f"{path} was changed since it was written: its digest is not that of its contents")
-    header: dict[str, Any] = json.loads(text)
+    try:
+        header: dict[str, Any] = json.loads(metadata["header"])
+    except (ValueError, KeyError, RecursionError) as error:
+        raise FileError(f"{path} has a header that cannot be read: {error}") from error
     return header, tensors
 
 
@@ -67,12 +72,15 @@ def _metadata(path: Path, raw: bytes, kind: str) -> dict[str, str]:
         raise FileError(foreign + "its header says nothing of relive, or is damaged") from error
     if not isinstance(metadata, dict) or metadata.get("format") != kind:
         raise FileError(foreign + "it is a safetensors file of something else")
+    if not all(isinstance(value, str) for value in metadata.values()):
+        raise FileError(f"{path} is damaged: its header has values that are not text")
     return metadata
 
 
-def _digest(tensors: dict[str, Tensor], text: str) -> str:
-    """Return a digest of header and tensors: the file format has none of its own."""
-    digest = hashlib.sha256(text.encode())
+def _digest(tensors: dict[str, Tensor], metadata: dict[str, str]) -> str:
+    """Return a digest of all tensors and all metadata but itself: the file format has none of its own."""
+    told = {name: text for name, text in metadata.items() if name != "sha256"}
+    digest = hashlib.sha256(json.dumps(told, sort_keys=True).encode())
     for name, tensor in sorted(tensors.items()):
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
         digest.update(tensor.numpy().tobytes())

@@ -360,7 +360,7 @@ def _check_name(model: ContinualClassifier, task: str | None) -> None:
 
 def _check_new(model: ContinualClassifier, samples: Samples, data: Path, path: Path) -> None:
     """Refuse data that the model has learned already."""
-    from relive.estimator import digest_of
+    from relive.labels import digest_of
 
     assert samples.y is not None  # they were asked for
     digest = digest_of(samples.x, samples.y)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -128,7 +129,7 @@ def make(method: type[Method], settings: dict[str, Any]) -> Method:
                 raise InputError(f"unknown setting {name!r}: {method.title} has no settings")
             raise unknown(f"setting of {method.title}", name, known)
         low, high = method.limits[name]
-        number = isinstance(value, int | float) and not isinstance(value, bool)
+        number = isinstance(value, numbers.Real) and not isinstance(value, bool)
         if not number or not math.isfinite(value) or not low <= value <= high:
             raise InputError(
                 f"setting {name} = {value} of {method.title} is out of range: it must lie between {low:g} and {high:g}"
