@@ -25,6 +25,7 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
     unknown method 'rft': did you mean 'rtf'? Known: none, rtf
     """
     names = list(known)
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    lower = {known.lower(): known for known in names}
+    near = [lower[match] for match in difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.5)]
     hint = f": did you mean {near[0]!r}?" if near else "."
     return InputError(f"unknown {kind} {name!r}{hint} Known: {', '.join(names)}")

@@ -52,7 +52,7 @@ def test_quiet_says_nothing_on_stderr(tmp_path: Path) -> None:
 def test_a_run_is_shown_beside_the_paper_and_leaves_its_directory(tmp_path: Path) -> None:
     done = relive("run", *QUICK, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "paper: 92.56 ± 0.21 %" in done.stdout
+    assert "92.56 ± 0.21 %" in done.stdout
     assert "dataset=digits, iters=5" in done.stdout  # what is not as in the paper is said
     (directory,) = (tmp_path / "runs").iterdir()
     assert {path.name for path in directory.iterdir()} == {

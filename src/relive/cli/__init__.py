@@ -16,7 +16,7 @@ from relive.errors import ReliveError
 app = typer.Typer(
     name="relive",
     help="Learn task after task without forgetting, by reliving earlier tasks instead of storing their data.",
-    epilog="Example: relive run --scenario class --method rtf --dataset digits --iters 200",
+    epilog="Example: relive run --scenario class --method rtf --dataset digits --iters 1000",
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,

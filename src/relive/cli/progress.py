@@ -20,14 +20,14 @@ class LiveObserver(Observer):
             TextColumn("task {task.fields[number]}/" + str(spec.tasks)),
             BarColumn(),
             MofNCompleteColumn(),
-            TextColumn("loss {task.fields[loss]:.3f}  accuracy so far {task.fields[accuracy]}"),
+            TextColumn("loss {task.fields[loss]}  accuracy so far {task.fields[accuracy]}"),
             TimeRemainingColumn(),
             TextColumn("left"),
             console=console,
             disable=not self.live,
             transient=True,
         )
-        self.bar = self.progress.add_task("", total=spec.tasks * spec.iters, number=1, loss=float("nan"), accuracy="–")
+        self.bar = self.progress.add_task("", total=spec.tasks * spec.iters, number=1, loss="–", accuracy="–")
 
     def __enter__(self) -> LiveObserver:
         self.progress.start()
@@ -37,13 +37,14 @@ class LiveObserver(Observer):
         self.progress.stop()
 
     def resumed(self, done: int) -> None:
+        self.task_started(done)
         self.console.print(f"going on after task {done} of {self.spec.tasks}")
 
     def task_started(self, task: int) -> None:
         self.progress.update(self.bar, number=task + 1, completed=task * self.spec.iters)
 
     def stepped(self, task: int, iteration: int, loss: float) -> None:
-        self.progress.update(self.bar, completed=task * self.spec.iters + iteration, loss=loss)
+        self.progress.update(self.bar, completed=task * self.spec.iters + iteration, loss=f"{loss:.3f}")
 
     def probed(self, task: int, accuracies: list[float]) -> None:
         self.progress.update(self.bar, accuracy=_percent(accuracies))

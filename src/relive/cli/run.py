@@ -34,7 +34,9 @@ CHOOSE = Annotated[
 ]
 SET = Annotated[
     list[str] | None,
-    typer.Option("--set", help="Change a setting of the method, e.g. c=0.1. Repeatable.", metavar="NAME=VALUE"),
+    typer.Option(
+        "--set", help="Change a setting of the method, e.g. c=0.1 with --method si. Repeatable.", metavar="NAME=VALUE"
+    ),
 ]
 THREADS = Annotated[int, typer.Option(help="Threads of one matrix product.")]
 RUNS_DIR = Annotated[Path, typer.Option(help="Where runs are kept.")]
@@ -47,7 +49,7 @@ EXAMPLES = """Examples:
 
 relive run  (RtF on split MNIST, Class-IL, as in the paper)
 
-relive run --dataset digits --iters 200  (a first try in seconds, no download)
+relive run --dataset digits --iters 1000  (a first try in a minute, no download)
 
 relive run --scenario task --method si --set c=0.5
 
@@ -150,6 +152,8 @@ def _run(spec: RunSpec, runs_dir: Path, data_dir: Path | None, quiet: bool) -> t
                 raise InputError(
                     f"this very run is under way in another process, in {directory}; wait for it or stop it"
                 )
+            if store.load(spec) is not None and not quiet:
+                err.print(f"this run is finished, in {directory}: doing it again, to the same bits", markup=False)
             outcome = run(spec, data=data, observer=observer, checkpoint=checkpoint)
             store.save(outcome.result, outcome.samples)
     except KeyboardInterrupt:
@@ -195,7 +199,7 @@ def _show(result: RunResult, directory: Path) -> None:
     out.print(
         f"forgetting {100 * result.forgetting:.2f} %, backward transfer {100 * result.backward_transfer:+.2f} %, "
         f"trained in {result.train_seconds:.0f} s, {result.parameters:,} parameters, "
-        f"{result.stored_numbers:,} numbers kept besides"
+        f"{result.stored_numbers:,} more numbers kept from task to task"
     )
     out.print(f"run       {directory}")
     for picture in sorted(directory.glob("*.png")):
@@ -209,7 +213,7 @@ def _published(spec: RunSpec) -> str:
     cell = PUBLISHED.get((spec.protocol, spec.scenario, spec.method))
     if cell is None:
         return ""
-    text = f"paper: {cell.mean:.2f} ± {cell.sem:.2f} % (mean ± SEM of {RUNS_PER_CELL} runs)"
+    published = f"{cell.mean:.2f} ± {cell.sem:.2f} % (mean ± SEM of {RUNS_PER_CELL} runs)"
     preset = make_spec(spec.protocol, spec.scenario, spec.method, seed=spec.seed).to_json()
     mine = spec.to_json()
     changed = [
@@ -220,4 +224,6 @@ def _published(spec: RunSpec) -> str:
     changed += [f"{k}={v:g}" for k, v in spec.settings.items() if v != preset["settings"][k]]
     if mine["fidelity"] != preset["fidelity"]:
         changed.append(name_of(spec.fidelity))
-    return text + (f"; this run differs: {', '.join(changed)}" if changed else "")
+    if changed:
+        return f"not as in the paper ({', '.join(changed)}), which has {published}"
+    return f"paper: {published}"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from relive.cli.console import err, out
-from relive.errors import unknown
+from relive.errors import InputError, unknown
 
 if TYPE_CHECKING:
     from relive.experiments.spec import RunResult
@@ -59,6 +59,10 @@ def whole_results(runs_dir: Path) -> tuple[list[RunResult], list[str]]:
     """Return the results in a runs directory, and what is wrong with the others, which is also said on stderr."""
     from relive.experiments.store import Store
 
+    if not runs_dir.is_dir():
+        raise InputError(
+            f"there is no runs directory {runs_dir}: give another with --runs-dir, or start with relive run"
+        )
     results, damaged = Store(runs_dir).scan()
     for error in damaged:
         err.print(f"[yellow]left out:[/] {err.escape(str(error))}")

@@ -173,7 +173,11 @@ def accuracy_figure(result: RunResult) -> Figure:
     axis.set_xlabel(STEPS)
     axis.set_ylabel("test accuracy (%)")
     axis.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
-    axis.set_title(f"{spec.method}, {spec.protocol} {spec.dataset}, scenario {spec.scenario}, seed {spec.seed}")
+    axis.set_xticks([k * spec.iters / 1000 for k in range(spec.tasks + 1)])
+    title = (
+        f"{style.METHOD_TITLES[spec.method]}, {spec.protocol} {spec.dataset}, {style.SCENARIO_TITLES[spec.scenario]}"
+    )
+    axis.set_title(f"{title}, seed {spec.seed}")
     return figure
 
 
