@@ -83,7 +83,7 @@ def test_out_of_range(method: str, setting: str, value: Any) -> None:
     message = str(caught.value)
     assert setting in message
     assert title in message
-    assert f"between {low:g} and {high:g}" in message
+    assert f"at least {low:g} and at most {high:g}" in message
 
 
 @pytest.mark.parametrize(

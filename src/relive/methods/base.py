@@ -120,7 +120,7 @@ def make(method: type[Method], settings: dict[str, Any]) -> Method:
     >>> make_method("si", c=-1)
     Traceback (most recent call last):
     ...
-    relive.errors.InputError: setting c = -1 of SI is out of range: it must be at least 0, and finite
+    relive.errors.InputError: setting c = -1 of SI is out of range: it must be at least 0 and at most 1e+38
     """
     known = settings_of(method)
     for name, value in settings.items():
@@ -131,8 +131,8 @@ def make(method: type[Method], settings: dict[str, Any]) -> Method:
         low, high = method.limits[name]
         number = isinstance(value, numbers.Real) and not isinstance(value, bool)
         if not number or not math.isfinite(value) or not low <= value <= high:
-            bounds = f"lie between {low:g} and {high:g}" if high < STRONGEST else f"be at least {low:g}, and finite"
-            raise InputError(f"setting {name} = {value} of {method.title} is out of range: it must {bounds}")
+            bounds = f"at least {low:g} and at most {high:g}"
+            raise InputError(f"setting {name} = {value} of {method.title} is out of range: it must be {bounds}")
     return method(**settings)
 
 
