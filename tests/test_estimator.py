@@ -50,6 +50,7 @@ def assert_same(one: ContinualClassifier, other: ContinualClassifier) -> None:
     ]
 )
 def test_scikit_learn_s_own_checks(estimator: Any, check: Any) -> None:
+    """All that ``check_estimator`` has, none excepted; scikit-learn itself skips the one about other array libraries."""
     check(estimator)
 
 
