@@ -50,7 +50,7 @@ def assert_same(one: ContinualClassifier, other: ContinualClassifier) -> None:
     ]
 )
 def test_scikit_learn_s_own_checks(estimator: Any, check: Any) -> None:
-    """All that ``check_estimator`` has, none excepted; scikit-learn itself skips the one about other array libraries."""
+    """All that ``check_estimator`` has, none excepted; scikit-learn itself skips the one of other array libraries."""
     check(estimator)
 
 
@@ -229,7 +229,7 @@ class TestNothingChangesWhenItFails:
                 X[:4] * 2,
                 Y[:4],
                 {},
-                r"X has values from 0.0 to 2.0, but this model takes inputs for numbers in \[0, 1\]",
+                r"X has values from 0 to 2, but this model takes inputs for numbers in \[0, 1\]",
             ),
             (X[:4] * np.nan, Y[:4], {}, "contains NaN"),
             (X[:4], Y[:3], {}, "inconsistent numbers of samples"),

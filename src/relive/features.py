@@ -72,7 +72,7 @@ class Features:
         """Refuse samples that cannot be learned from."""
         if self.likelihood == "bernoulli" and not _within_bounds(data):
             raise InputError(
-                f"X has values from {data.min()} to {data.max()}, but this model takes inputs for numbers in "
+                f"X has values from {data.min():.9g} to {data.max():.9g}, but this model takes inputs for numbers in "
                 "[0, 1] (likelihood 'bernoulli'): scale them, or make a new model with likelihood='gaussian'"
             )
 

@@ -197,7 +197,7 @@ def test_a_damaged_checkpoint_is_said_and_not_used(
         main()
     assert exit_.value.code == 0
     err = capfd.readouterr().err
-    assert "checkpoint.safetensors is damaged" in err
+    assert "checkpoint.safetensors is not a relive checkpoint" in err
     assert "learned task 1 of 5" in err
 
 
