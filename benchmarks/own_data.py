@@ -160,7 +160,14 @@ def main() -> None:
         seconds = time.perf_counter() - start
         accuracy = float((predict(X_test) == y_test).mean())
         runs.append(
-            {"data": name, "learner": learner, "seed": seed, "accuracy": accuracy, "seconds": round(seconds, 1)}
+            {
+                "data": name,
+                "learner": learner,
+                "seed": seed,
+                "accuracy": accuracy,
+                "seconds": round(seconds, 1),
+                "code": versions()["code"],
+            }
         )
         options.output.write_text(
             '{\n "versions": '
