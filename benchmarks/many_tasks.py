@@ -1,42 +1,106 @@
-"""Time and memory of ``partial_fit`` against the number of tasks learned before: 50 tasks of two new classes each.
+"""Time and memory of ``partial_fit`` against the number of tasks learned before: fifty tasks.
 
-    python benchmarks/many_tasks.py [--tasks 50] [--iterations 200]
+    python benchmarks/many_tasks.py [--tasks 50] [--iterations 60] [--output FILE]
 
-Prints the time of an early and of a late task, medians of five, and the process's peak memory, with their ratios.
+A model is kept after two tasks and after fifty. Then both learn one more task, in turns, each from a copy, so that what
+else the machine does falls on both alike; the ratio is of medians. Once every task brings two new classes, and the
+output layer grows from 6 units to 102; once all tasks have the same ten. Memory is the peak of a process of its own.
 """
 
 from __future__ import annotations
 
 import argparse
+import copy
+import json
+import multiprocessing
+import os
 import resource
 import statistics
+import time
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
 from relive import ContinualClassifier
+from relive.versions import versions
+
+Rows = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]
+EARLY = 2
+TURNS = 7
+
+
+def rows(labels: list[int], rng: np.random.Generator) -> Rows:
+    """Return 1000 samples of these classes, each class around a point of its own."""
+    y = np.resize(labels, 1000)
+    centres = np.stack([np.random.default_rng(label).random(784) for label in labels])
+    return np.clip(centres[np.arange(1000) % len(labels)] + rng.normal(0, 0.1, (1000, 784)), 0, 1), y
+
+
+def peak() -> float:
+    """Return the highest memory of this process so far, in MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def measure(method: str, new_classes: bool, tasks: int, iterations: int) -> dict[str, float]:
+    """Return the seconds of one more task early and late, the peak memory then and then, and both ratios."""
+    torch.set_num_threads(1)
+    rng = np.random.default_rng(0)
+
+    def task(k: int) -> Rows:
+        return rows([2 * k, 2 * k + 1] if new_classes else list(range(10)), rng)
+
+    model = ContinualClassifier(method, iterations=iterations, likelihood="bernoulli")
+    models, memory = [], []
+    for k in range(tasks):
+        model.partial_fit(*task(k))
+        if k + 1 in (EARLY, tasks):
+            models.append(copy.deepcopy(model))
+            memory.append(peak())
+    seconds: list[list[float]] = [[], []]
+    for _ in range(TURNS):
+        for known, times in zip(models, seconds, strict=True):
+            pupil, data = copy.deepcopy(known), task(known.n_tasks_)
+            start = time.perf_counter()
+            pupil.partial_fit(*data)
+            times.append(time.perf_counter() - start)
+    early, late = map(statistics.median, seconds)
+    return {
+        "early_seconds": early,
+        "late_seconds": late,
+        "time": late / early,
+        "early_megabytes": memory[0],
+        "late_megabytes": memory[1],
+        "memory": memory[1] / memory[0],
+    }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tasks", type=int, default=50)
-    parser.add_argument("--iterations", type=int, default=200)
-    parser.add_argument("--methods", nargs="+", default=["none", "ewc", "si", "rtf"])
+    parser.add_argument("--iterations", type=int, default=60)
+    parser.add_argument("--methods", nargs="+", default=["none", "ewc", "online-ewc", "si", "lwf", "dgr", "rtf"])
+    parser.add_argument("--output", type=Path, help="write the figures here, as JSON")
     options = parser.parse_args()
-    torch.set_num_threads(1)
-    rng = np.random.default_rng(0)
-    centres = rng.random((2 * options.tasks, 784))
-    for method in options.methods:
-        model = ContinualClassifier(method, iterations=options.iterations, likelihood="bernoulli")
-        seconds, memory = [], []
-        for k in range(options.tasks):
-            y = np.repeat([2 * k, 2 * k + 1], 500)
-            model.partial_fit(np.clip(centres[y] + rng.normal(0, 0.1, (1000, 784)), 0, 1), y)
-            seconds.append(model.lessons_[-1].seconds)
-            memory.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
-        early, late = statistics.median(seconds[1:6]), statistics.median(seconds[-5:])
-        print(f"{method:<8} time   {early:.2f} s (tasks 2 to 6), {late:.2f} s (last five): ratio {late / early:.2f}")
-        print(f"{'':<8} memory {memory[1]:.0f} MB, {memory[-1]:.0f} MB: ratio {memory[-1] / memory[1]:.2f}", flush=True)
+    fresh = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), max_tasks_per_child=1)
+    found: dict[str, Any] = {}
+    for new_classes in (True, False):
+        print(f"task {options.tasks + 1} over task {EARLY + 1}, {'new' if new_classes else 'the same'} classes")
+        for method in options.methods:
+            figures = fresh.submit(measure, method, new_classes, options.tasks, options.iterations).result()
+            found[f"{method}, {'new' if new_classes else 'same'} classes"] = figures
+            print(
+                f"  {method:<12} time {figures['time']:.2f} ({figures['early_seconds']:.2f} s, "
+                f"{figures['late_seconds']:.2f} s), memory {figures['memory']:.2f} "
+                f"({figures['early_megabytes']:.0f} MB, {figures['late_megabytes']:.0f} MB)",
+                flush=True,
+            )
+    if options.output:
+        about = {"tasks": options.tasks, "iterations": options.iterations, "turns": TURNS}
+        about |= {"load": os.getloadavg()[0], "versions": versions()}
+        options.output.write_text(json.dumps(about | {"figures": found}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

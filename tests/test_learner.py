@@ -243,10 +243,12 @@ def test_tasks_that_do_not_follow_on_are_refused() -> None:
 
 
 @pytest.mark.parametrize(("method", "scenario"), plain.CELLS)
-@pytest.mark.parametrize("per_task", [2, 5])
-def test_growing_is_as_if_everything_had_been_known_from_the_start(method: str, scenario: str, per_task: int) -> None:
-    """Twenty classes, so that the output layer outgrows its first sixteen units: the same bits after every task."""
-    tasks = tasks_of("split", plain.tiny_dataset(n_classes=20), 20 // per_task, seed=0)
+@pytest.mark.parametrize(("n_classes", "per_task"), [(20, 2), (20, 5), (140, 28)])
+def test_growing_is_as_if_everything_had_been_known_from_the_start(
+    method: str, scenario: str, n_classes: int, per_task: int
+) -> None:
+    """The output layer outgrows its first sixteen units, once by four blocks: the same bits after every task."""
+    tasks = tasks_of("split", plain.tiny_dataset(n_classes=n_classes), n_classes // per_task, seed=0)
     whole, growing = (plain.learner_of(method, scenario, some) for some in (tasks, tasks[:1]))
     for seen in range(1, len(tasks) + 1):
         if seen > 1:

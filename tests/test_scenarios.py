@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from relive.blocks import block_sizes
 from relive.errors import InputError
 from relive.scenarios import SCENARIOS, ClassIL, DomainIL, Scenario, TaskIL, scenario_of
 
@@ -124,8 +125,9 @@ def test_names() -> None:
 
 
 @given(disjoint_classes())
-def test_width_is_full_sixteens(classes: Classes) -> None:
+def test_width_is_full_blocks(classes: Classes) -> None:
     for name in SCENARIOS:
         scenario = scenario_of(name, classes)
-        assert scenario.width % 16 == 0
-        assert 0 <= scenario.width - scenario.n_units < 16
+        blocks = block_sizes(scenario.width)
+        assert sum(blocks) == scenario.width >= scenario.n_units
+        assert sum(blocks[:-1]) < scenario.n_units, "no block is idle"

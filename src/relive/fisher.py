@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator
 from typing import Literal
 
 import torch
-from torch import Tensor
+from torch import Tensor, split
 from torch.nn.functional import one_hot
 
 from relive.losses import masked
-from relive.networks import BLOCK, Classifier
+from relive.networks import Classifier
 
 Labels = Literal["true", "predicted", "expected"]
 
@@ -38,21 +38,25 @@ def fisher_sum(
         Which y: the ``"true"`` one, the most likely one (``"predicted"``), or all of them, each weighted with its
         probability (``"expected"``: the Fisher information itself).
     """
+    blocks = net.head.blocks
     layers = {"encoder.layer1": net.encoder.layer1, "encoder.layer2": net.encoder.layer2, "head": net.head}
     total = {name: torch.zeros_like(p) for name, p in net.named_parameters() if name.rsplit(".", 1)[0] in layers}
     for x, unit in batches:
         a1 = net.encoder.layer1(x).relu_()
         a2 = net.encoder.layer2(a1).relu_()
         p = masked(net.head(a2), active).softmax(1)
-        for y, weight in _label_choices(p, unit, active, labels):
+        for y, share in _label_choices(p, unit, active, labels):
             g3 = p - one_hot(y, p.shape[1]).to(p.dtype)  # (n, units): minus the gradient of log p at the logits
-            g2 = (g3 @ net.head.weight) * (a2 > 0)
+            parts = zip(split(g3, blocks, 1), split(net.head.weight, blocks), strict=True)
+            g2 = sum(g @ weight for g, weight in parts) * (a2 > 0)
             g1 = (g2 @ net.encoder.layer2.weight) * (a1 > 0)
             for name, g, a in zip(layers, (g1, g2, g3), (x, a1, a2), strict=True):
-                squared = g.square() * weight.unsqueeze(1)
-                total[f"{name}.weight"] += squared.T @ a.square()
-                blocks = squared.split(BLOCK, dim=1) if name == "head" else [squared]  # as in networks.Head
-                total[f"{name}.bias"] += torch.cat([block.sum(0) for block in blocks])
+                squared, a_squared = g.square() * share.unsqueeze(1), a.square()
+                sizes = blocks if name == "head" else [g.shape[1]]
+                totals = split(total[f"{name}.weight"], sizes), split(total[f"{name}.bias"], sizes)
+                for part, weights, biases in zip(split(squared, sizes, 1), *totals, strict=True):
+                    weights += part.T @ a_squared
+                    biases += part.sum(0)
     return total
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from relive.blocks import full_width
 from relive.errors import InputError, ReliveError
 from relive.estimator import Array, ContinualClassifier, Lesson
 from relive.features import Features
@@ -155,7 +156,7 @@ def _check_sizes(model: ContinualClassifier, state: dict[str, Tensor]) -> None:
     if any(len(t) != 2 * model.latent for t in latent):
         raise ValueError(f"it says {model.latent} latent variables, and has another number")
     units = sum(len(lesson.classes) for lesson in model.lessons_) + len(model.declared_)
-    if len(state["net.head.bias"]) > 16 * (units + 16) or len(model.classes_) > len(state["net.head.bias"]):
+    if not len(model.classes_) <= len(state["net.head.bias"]) <= full_width(units):
         raise ValueError(f"it says {len(model.classes_)} classes, and has {len(state['net.head.bias'])} output units")
 
 

@@ -15,10 +15,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear as affine
 
+from relive.blocks import block_sizes
 from relive.likelihoods import Likelihood, likelihood_of
 from relive.seeds import fork
-
-BLOCK = 16  # output units are made by the block
 
 
 @dataclass(frozen=True)
@@ -53,23 +52,20 @@ def linear(n_in: int, n_out: int, rng: torch.Generator) -> nn.Linear:
 
 
 class Head(nn.Module):
-    """The output layer, a matrix product for every sixteen units.
-
-    The last bits of a product depend on how wide it is. Computed in blocks, the units in use give the same bits however
-    many more there are, so that a layer that grows is the same as one that was always large.
-    """
+    """The output layer, a matrix product per block of units (``relive.blocks``)."""
 
     def __init__(self, n_in: int, n_out: int, rng: torch.Generator) -> None:
         super().__init__()
         layer = linear(n_in, n_out, rng)
         self.weight, self.bias = layer.weight, layer.bias
+        self.blocks = block_sizes(n_out)
 
     def forward(self, h: Tensor) -> Tensor:
         """Return the logits, (n, units)."""
-        if len(self.bias) <= BLOCK:
+        if len(self.blocks) == 1:
             return affine(h, self.weight, self.bias)
-        blocks = zip(torch.split(self.weight, BLOCK), torch.split(self.bias, BLOCK), strict=True)
-        return torch.cat([affine(h, weight, bias) for weight, bias in blocks], dim=1)
+        parts = zip(torch.split(self.weight, self.blocks), torch.split(self.bias, self.blocks), strict=True)
+        return torch.cat([affine(h, weight, bias) for weight, bias in parts], dim=1)
 
 
 class Encoder(nn.Module):

@@ -12,6 +12,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from relive.blocks import full_width
 from relive.errors import unknown
 
 
@@ -40,11 +41,8 @@ class Scenario(ABC):
 
     @property
     def width(self) -> int:
-        """How many output units the network has: ``n_units``, made up to full sixteens (``networks.Head``).
-
-        The ones beyond ``n_units`` are never active.
-        """
-        return -(-self.n_units // 16) * 16
+        """How many output units the network has: full blocks of them; those beyond ``n_units`` are never active."""
+        return full_width(self.n_units)
 
     @abstractmethod
     def units(self, task: int) -> Tensor:
