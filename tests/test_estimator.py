@@ -513,7 +513,7 @@ def test_a_class_that_is_no_longer_dreamt_of_is_not_said_to_be_kept() -> None:
 def test_a_step_too_far_is_an_error_even_if_it_was_the_last() -> None:
     model = ContinualClassifier("ewc", **SMALL | {"iterations": 1}).partial_fit(*rows(0, 1))
     model.set_params(learning_rate=1e30)
-    with pytest.raises(ReliveError, match="training diverged in the last step of task 2"):
+    with pytest.raises(ReliveError, match="training diverged in the task's last step"):
         model.partial_fit(*rows(2))
     assert model.n_tasks_ == 1
     assert np.isfinite(model.predict_proba(X[:5])).all()

@@ -18,18 +18,20 @@ def write_atomic(path: Path, content: bytes | Callable[[IO[bytes]], object]) -> 
     Parameters
     ----------
     path
-        Where; its directory must exist.
+        Where; its directory must exist. A link stays one, and what is no file (a pipe, a device) is written to.
     content
         The bytes, or a function that writes them to an open file.
     """
+    path = Path(os.path.realpath(path))
+    if path.exists() and not path.is_file() and not path.is_dir():
+        with path.open("wb") as pipe:
+            _write(pipe, content)
+        return
     temporary = path.parent / f".{path.name}.{secrets.token_hex(8)}.tmp"
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)  # less what the umask takes
     try:
         with os.fdopen(handle, "wb") as file:
-            if isinstance(content, bytes):
-                file.write(content)
-            else:
-                content(file)
+            _write(file, content)
             file.flush()
             os.fsync(file.fileno())
         with contextlib.suppress(FileNotFoundError):  # who may read it stays as it was
@@ -39,6 +41,13 @@ def write_atomic(path: Path, content: bytes | Callable[[IO[bytes]], object]) -> 
         temporary.unlink(missing_ok=True)
         raise
     sync_directory(path.parent)
+
+
+def _write(file: IO[bytes], content: bytes | Callable[[IO[bytes]], object]) -> None:
+    if isinstance(content, bytes):
+        file.write(content)
+    else:
+        content(file)
 
 
 def sync_directory(path: Path) -> None:

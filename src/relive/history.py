@@ -1,4 +1,4 @@
-"""Earlier versions of a file beside it: ``FILE.1`` the newest, ``FILE.2`` the one before, and so on.
+"""Earlier versions of a file beside it: ``FILE.kept-1`` the newest, ``FILE.kept-2`` the one before, and so on.
 
 The file itself is never moved away: an earlier version is a second name of the same bytes. Whatever is interrupted, the
 file is whole, and the next change puts the numbers in order again.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import filecmp
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -19,8 +19,8 @@ from relive.files import acquire, release, sync_directory
 
 def kept(path: Path) -> list[Path]:
     """Return the earlier versions of a file that there are, the newest first."""
-    prefix = f"{path.name}."
-    names = (entry.name for entry in os.scandir(path.parent))
+    prefix = f"{path.name}.kept-"
+    names = (entry.name for entry in os.scandir(path.parent) if entry.is_file(follow_symlinks=False))
     numbers = [int(n) for name in names if name.startswith(prefix) and _is_number(n := name.removeprefix(prefix))]
     return [_numbered(path, n) for n in sorted(numbers)]
 
@@ -49,13 +49,17 @@ def keeping(path: Path, n: int) -> Iterator[None]:
         raise
 
 
-def roll_back(path: Path) -> Path | None:
-    """Bring the newest earlier version back, and return where the file lies that it took the place of, if any."""
+def roll_back(path: Path, check: Callable[[Path], object]) -> Path | None:
+    """Bring the newest earlier version back, and return where the file lies that it took the place of, if any.
+
+    ``check`` is given that version first; if it raises, the file stays as it is.
+    """
     with _told(path):
         _settle(path)
         versions = kept(path)
         if not versions:
             raise InputError(f"there is no earlier version of {path}: relive fit keeps them with --keep N")
+        check(versions[0])
         undone = _free(path) if path.exists() else None
         if undone is not None:
             _second_name(path, undone)
@@ -117,7 +121,7 @@ def _free(path: Path) -> Path:
 
 
 def _numbered(path: Path, n: int) -> Path:
-    return path.with_name(f"{path.name}.{n}")
+    return path.with_name(f"{path.name}.kept-{n}")
 
 
 def _is_number(text: str) -> bool:

@@ -171,7 +171,7 @@ class Learner:
             method.after_step(theta, gradient)
             if not math.isfinite(value):
                 raise ReliveError(
-                    f"the loss became {value} in task {seen}, iteration {iteration}: training diverged. "
+                    f"the loss became {value} in iteration {iteration}: training diverged. "
                     "Lower the method's strength or the learning rate"
                 )
             if on_step is not None and on_step(iteration, value):
@@ -179,7 +179,7 @@ class Learner:
         method.after_task(net, tasks[-1], seen)
         if not all(t.isfinite().all() for t in (*theta, *method.state().values())):
             raise ReliveError(
-                f"training diverged in the last step of task {seen}: not all of what was learned is finite. "
+                "training diverged in the task's last step: not all of what was learned is finite. "
                 "Lower the method's strength or the learning rate"
             )
 

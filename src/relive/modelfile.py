@@ -31,7 +31,7 @@ def save(model: ContinualClassifier, path: Path) -> None:
     if not model.__sklearn_is_fitted__():
         raise InputError("this model has not learned anything yet: call partial_fit before save")
     model.check_unchanged()
-    path = Path(os.path.realpath(path))  # what a link points to
+    path = Path(os.path.realpath(path))
     if not path.parent.is_dir():
         raise InputError(f"cannot write {path}: there is no directory {path.parent}")
     parameters = model.get_params(deep=False)

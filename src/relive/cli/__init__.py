@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from importlib.metadata import version
@@ -53,13 +54,19 @@ def _options(
 def main() -> None:
     """Run the command line; what was asked wrongly is said in one message, with exit code 2."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # being ended is an interrupt: say what was kept
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # it was closed
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
+        getattr(sys, name).reconfigure(errors="backslashreplace")  # a terminal may not know every letter
     try:
         app()
-        if sys.stdout is not None:
-            sys.stdout.flush()
+        sys.stdout.flush()
     except ReliveError as error:
         err.print(f"[bold red]error:[/] {err.escape(str(error))}")
         sys.exit(2)
+    except MemoryError:
+        err.print("[bold red]error:[/] there is not enough memory for this")
+        sys.exit(2)
     except OSError as error:
-        err.print(f"[bold red]error:[/] cannot print: {err.escape(str(error))}; a finished run is kept all the same")
+        err.print(f"[bold red]error:[/] cannot print: {err.escape(str(error))}; what was stored before is kept")
         sys.exit(2)

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 TASK = Annotated[str | None, typer.Option(metavar="NAME", help="A name for the task.", show_default="its number")]
 SIZE = Annotated[
     int | None,
-    typer.Option(min=1, help="Height and width that pictures are brought to.", show_default="as at first, or 28"),
+    typer.Option(
+        min=1, max=1024, help="Height and width that pictures are brought to.", show_default="as at first, or 28"
+    ),
 ]
 COLOUR = Annotated[
     bool | None, typer.Option("--colour/--grey", help="Whether pictures keep their colours.", show_default="grey")
@@ -34,6 +36,8 @@ KEEP = Annotated[
 THREADS = Annotated[int, typer.Option(min=1, help="Threads of one matrix product.")]
 QUIET = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
 NEW = "Options of a new model"
+LEARNING = "Options of learning, remembered for the tasks to come"
+CHANGEABLE = ("iterations", "learning_rate", "batch_size", "early_stopping")  # from task to task
 
 
 METHOD = Annotated[
@@ -54,7 +58,7 @@ SETTINGS = Annotated[
 ]
 ITERATIONS = Annotated[
     int | None,
-    typer.Option(help="Steps per task.", show_default="20 passes over its data, 500 to 5000", rich_help_panel=NEW),
+    typer.Option(help="Steps per task.", show_default="20 passes over its data, 500 to 5000", rich_help_panel=LEARNING),
 ]
 HIDDEN = Annotated[
     int | None, typer.Option(help="Units in each of the two hidden layers.", show_default="400", rich_help_panel=NEW)
@@ -62,8 +66,8 @@ HIDDEN = Annotated[
 LATENT = Annotated[
     int | None, typer.Option(help="Latent variables of the generator.", show_default="100", rich_help_panel=NEW)
 ]
-LEARNING_RATE = Annotated[float | None, typer.Option(help="Of Adam.", show_default="0.001", rich_help_panel=NEW)]
-BATCH_SIZE = Annotated[int | None, typer.Option(help="Samples per step.", show_default="128", rich_help_panel=NEW)]
+LEARNING_RATE = Annotated[float | None, typer.Option(help="Of Adam.", show_default="0.001", rich_help_panel=LEARNING)]
+BATCH_SIZE = Annotated[int | None, typer.Option(help="Samples per step.", show_default="128", rich_help_panel=LEARNING)]
 LIKELIHOOD = Annotated[
     str | None,
     typer.Option(
@@ -84,7 +88,7 @@ EARLY = Annotated[
         "--early-stopping/--no-early-stopping",
         help="Stop when accuracy on a held-out part no longer grows.",
         show_default="no",
-        rich_help_panel=NEW,
+        rich_help_panel=LEARNING,
     ),
 ]
 SEED = Annotated[
@@ -178,16 +182,13 @@ def command(
 
 def rollback(model: own.MODEL) -> None:
     """Bring back the newest earlier version of MODEL; the one of now is kept under another name."""
-    from relive.history import kept, locked, roll_back
+    from relive.history import locked, roll_back
     from relive.modelfile import load
 
     path = own.real(model)
     _check_place(path)
     with locked(path):
-        versions = kept(path)
-        if versions:
-            load(versions[0])  # what is damaged does not take the place of what is not
-        undone = roll_back(path)
+        undone = roll_back(path, check=load)  # what is damaged does not take the place of what is not
     tasks = ", ".join(str(lesson.name) for lesson in load(path).lessons_)
     out.print(f"model     {model}, with the tasks {tasks}", markup=False)
     if undone is not None:
@@ -224,7 +225,8 @@ def _fit(
         tidy(path)
         old = load(path) if path.exists() else None
         if old is not None:
-            _check_same(old, given, path)
+            _check_same(old, {name: value for name, value in given.items() if name not in CHANGEABLE}, path)
+            old.set_params(**{name: value for name, value in given.items() if name in CHANGEABLE})
         image = _image(old, size, colour, path) if data.is_dir() else None
         samples = own.read(data, old, needed=True, names=names, image=image)
         if old is not None:
@@ -314,8 +316,6 @@ def _check_same(model: ContinualClassifier, given: dict[str, Any], path: Path) -
 
 def _option(name: str, value: Any) -> str:
     """Return how an option was given."""
-    if name == "early_stopping":
-        return "--early-stopping" if value else "--no-early-stopping"
     option = {"random_state": "--seed", "settings": "--set"}.get(name, "--" + name.replace("_", "-"))
     return f"{option} {_said(value)}"
 

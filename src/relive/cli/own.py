@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -37,7 +38,7 @@ NOTES = "fit"  # what of the model's notes is about reading and keeping
 
 def real(path: Path) -> Path:
     """Return the file that a link leads to, so that it is this one that is locked and replaced."""
-    return path.resolve() if path.is_symlink() else path
+    return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 
 def fit_notes(model: ContinualClassifier | None) -> dict[str, Any]:

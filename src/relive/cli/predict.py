@@ -80,7 +80,7 @@ def command(
         sys.stdout.write(text)
     else:
         try:
-            write_atomic(output, text.encode())
+            write_atomic(output, text.encode(errors="backslashreplace"))  # a file's name may be no text
         except OSError as error:
             raise ReliveError(f"cannot write {output}: {error.strerror or error}") from error
     _remark(classifier, samples, answers, data)
