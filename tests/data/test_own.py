@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import sys
+import zipfile
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 from PIL import Image
 
@@ -19,6 +24,11 @@ from relive.errors import DataError, InputError, ReliveError
 def write(path: Path, text: str) -> Path:
     path.write_text(text, encoding="utf-8")
     return path
+
+
+def npy(header: str) -> bytes:
+    """An array of NumPy's format with this header, and nothing in it."""
+    return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode()
 
 
 class TestTables:
@@ -46,7 +56,7 @@ class TestTables:
         assert samples.y is not None
         assert samples.y.tolist() == ["None", "NA", "nan"]
 
-    @pytest.mark.parametrize("labels", [[1, 2], ["x", "y"], [True, False], [0.5, 2.0]])
+    @pytest.mark.parametrize("labels", [[1, 2], ["x", "y"], [True, False], [1.0, 2.0]])
     def test_labels_keep_their_kind(self, tmp_path: Path, labels: list[Any]) -> None:
         table = pd.DataFrame({"a": [1, 2], "label": labels})
         table.to_csv(tmp_path / "a.csv", index=False)
@@ -89,8 +99,12 @@ class TestTables:
             ("a,a,label\n1,2,x\n", "two columns 'a'"),
             (",a,label\n0,2,x\n", r"column 1 of .* has no name. If it only counts the rows, leave it out"),
             ("a;label\n2;x\n", "is separated by ';': write it with commas"),
-            ("a,label\n1,x,7\n2,y,8\n", "is not a CSV file that can be read"),
-            ("a,label\n1,x\n2,y,8\n", "is not a CSV file that can be read"),
+            ("a,label\n1,x,7\n2,y,8\n", "row 1 of .* has 3 values for 2 columns: write a value that has a comma in"),
+            ('a,label\n1,"x,\ny"\n\n2,y,8\n', "row 2 of .* has 3 values for 2 columns"),
+            ("a,b,label\n1,True,x\n2,,x\n3,False,x\n", "'b' of .* has 1 missing value, in row 2: fill it in or leave"),
+            ("a,label\n1,0.5\n2,1.5\n", "'label' of .* has 0.5 in row 1: labels are classes, .* give them names"),
+            ('a,label\n1,x\n2,"  "\n', "column 'label' of .* has no value in row 2"),
+            ("\n\n", "is empty"),
             ("a,b,label\n1,x\n", "column 'label' of .* has no value in row 1"),
             ("a,label\n", "has no rows"),
             ("label\nx\n", "has no columns besides 'label'"),
@@ -100,6 +114,105 @@ class TestTables:
     def test_what_is_wrong_is_said(self, tmp_path: Path, text: str, message: str) -> None:
         with pytest.raises(ReliveError, match=message):
             read_own(write(tmp_path / "a.csv", text))
+
+    @pytest.mark.parametrize(
+        ("labels", "read"),
+        [
+            (["01", "1", "02"], ["01", "1", "02"]),
+            (["1e5", "100000"], ["1e5", "100000"]),
+            (["1", "1.0"], ["1", "1.0"]),
+            (["1", "inf"], ["1", "inf"]),
+            (["10", "-3 "], [10, -3]),
+            (["18446744073709551615", "0"], [2**64 - 1, 0]),
+            (["18446744073709551616", "18446744073709551617"], ["18446744073709551616", "18446744073709551617"]),
+            (["9223372036854775809", "-1"], ["9223372036854775809", "-1"]),
+            (["true", "True"], ["true", "True"]),
+        ],
+    )
+    def test_labels_are_numbers_only_if_each_is_written_as_one(
+        self, tmp_path: Path, labels: list[str], read: list[Any]
+    ) -> None:
+        path = write(tmp_path / "a.csv", "a,label\n" + "".join(f"1,{label}\n" for label in labels))
+        y = read_own(path).y
+        assert y is not None
+        assert y.tolist() == read
+        assert [type(label) for label in y.tolist()] == [type(label) for label in read]
+        y = read_own(path, text_labels=True).y
+        assert y is not None
+        assert y.tolist() == [label.strip() for label in labels]
+
+    def test_tasks_are_as_they_are_written(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "a.csv", "a,when\n1,007\n2,1\n")
+        assert read_own(path, needed=False, task_column="when").tasks == ("007", "1")
+        write(path, "a,when\n1,007\n2,\n")
+        with pytest.raises(InputError, match=r"column 'when' of .* has no value in row 2"):
+            read_own(path, needed=False, task_column="when")
+
+    def test_labels_that_are_to_be_filled_in_are_none(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "a.csv", "a,label\n1,\n2, \n")
+        pd.DataFrame({"a": [1.0, 2.0], "label": [None, None]}).to_parquet(tmp_path / "b.parquet")
+        pd.DataFrame({"a": [1.0, 2.0], "label": ["", " "]}).to_parquet(tmp_path / "c.parquet")
+        np.savez(tmp_path / "d.npz", X=[[1.0], [2.0]], y=["", ""])
+        np.savez(tmp_path / "e.npz", X=[[1.0], [2.0]], y=[np.nan, np.nan])
+        for path in sorted(tmp_path.iterdir()):
+            samples = read_own(path, needed=False)
+            assert (samples.y, samples.x.tolist()) == (None, [[1], [2]])
+            with pytest.raises(InputError, match=r"'(label|y)' of .* has no value in row 1"):
+                read_own(path)
+
+    def test_a_file_in_capitals_that_begins_with_a_blank_line(self, tmp_path: Path) -> None:
+        (tmp_path / "A.CSV.GZ").write_bytes(gzip.compress(b"\n\na,label\n2.5,x\n"))
+        assert read_own(tmp_path / "A.CSV.GZ").x.tolist() == [[2.5]]
+
+    def test_a_zipped_file_that_is_cut_short_or_damaged(self, tmp_path: Path) -> None:
+        lines = "".join(f"{i},{i * i % 977},x\n" for i in range(9999))
+        whole = gzip.compress(("a,b,label\n" + lines).encode())
+        middle = len(whole) // 2
+        for content in (whole[:middle], whole[:-9], whole[:middle] + b"\xff" * 99 + whole[middle + 99 :]):
+            (tmp_path / "a.csv.gz").write_bytes(content)
+            with pytest.raises(DataError, match=r"is not a CSV file that can be read: [^\n]*$"):
+                read_own(tmp_path / "a.csv.gz")
+
+    def test_numbers_that_numpy_has_no_type_for(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "a.csv", "a,label\n100000000000000000000,x\n1,y\n")
+        assert read_own(path).x.tolist() == [[1e20], [1]]
+        pd.DataFrame({"a": [Decimal("1.25"), Decimal(2)], "label": [1, 2]}).to_parquet(tmp_path / "a.parquet")
+        assert read_own(tmp_path / "a.parquet").x.tolist() == [[1.25], [2]]
+
+    @pytest.mark.parametrize(
+        ("columns", "message"),
+        [
+            ({"a": [None, None], "label": [1, 2]}, "column 'a' of .* has 2 missing values, the first in row 1"),
+            ({"a": [1, 2], "label": [[1], [1, 2]]}, r"'label' of .* has array\(\[1\]\) in row 1: labels must all be"),
+            (
+                {"a": [1, 2], "label": [Decimal(1), Decimal(2)]},
+                r"'label' of .* has Decimal\('1'\) in row 1: labels must",
+            ),
+            ({"a": [1, 2], "label": ["x", ""]}, "'label' of .* has no value in row 2"),
+            ({"a": [1, 2], "label": [1.0, 2.5]}, "'label' of .* has 2.5 in row 2"),
+            ({"a": [1, 2], "label": [1.0, float("inf")]}, "'label' of .* has inf in row 2"),
+            ({"a": ["1", "2"], "label": [1, 2]}, "column 'a' of .* is not numeric: row 1 has '1'"),
+        ],
+    )
+    def test_what_is_wrong_in_parquet(self, tmp_path: Path, columns: dict[str, list[Any]], message: str) -> None:
+        pq.write_table(pa.table(columns), tmp_path / "a.parquet")
+        with pytest.raises(InputError, match=message):
+            read_own(tmp_path / "a.parquet")
+
+    def test_damaged_parquet_in_one_line(self, tmp_path: Path) -> None:
+        path = tmp_path / "a.parquet"
+        pq.write_table(pa.Table.from_arrays([pa.array([1, 2])] * 2, names=["a", "a"]), path)
+        with pytest.raises(InputError, match=r"has two columns 'a': give each a name of its own$"):
+            read_own(path)
+        pq.write_table(pa.table({"a": list(range(999)), "label": [f"{i % 9}" for i in range(999)]}), path)
+        whole = path.read_bytes()
+        for start in range(4, len(whole) - 60, len(whole) // 20):
+            path.write_bytes(whole[:start] + b"\xff" * 60 + whole[start + 60 :])
+            with contextlib.suppress(DataError, InputError):  # and nothing else
+                read_own(path)
+            path.write_bytes(whole[:start])
+            with pytest.raises(DataError, match=r"is not a Parquet file that can be read: [^\n]*$"):
+                read_own(path)
 
     def test_what_is_not_text_or_not_there(self, tmp_path: Path) -> None:
         (tmp_path / "a.csv").write_bytes(b"a,label\xff\xfe\n1,2\n")
@@ -147,8 +260,11 @@ class TestArrays:
             ({"X": np.ones(2), "y": [0, 1]}, r"array 'X' of .* has shape \(2,\)"),
             ({"X": np.array([["a"], ["b"]]), "y": [0, 1]}, "array 'X' of .* has type <U1: features must be numbers"),
             ({"X": np.eye(2), "y": [b"a", b"b"]}, r"array 'y' of .* has type \|S1: labels must be numbers or strings"),
-            ({"X": np.array([[1.0, np.nan]]), "y": [0]}, "missing or infinite, first in row 0, feature 1"),
-            ({"X": np.array([{}, {}]), "y": [0, 1]}, "is not an NPZ file of plain arrays: Object arrays cannot be"),
+            ({"X": np.array([[1.0, np.nan]]), "y": [0]}, "missing or infinite, first in row 1, feature 2: fill"),
+            ({"X": np.array([{}, {}]), "y": [0, 1]}, "array 'X' of .* holds Python objects, which are never loaded"),
+            ({"X": np.eye(2), "y": np.array(["a", 1], object)}, r"array 'y' of .* store strings with y\.astype\(str\)"),
+            ({"X": np.eye(2), "y": ["a", ""]}, "array 'y' of .* has no value in row 2"),
+            ({"X": np.eye(2), "y": [0.5, 1.5]}, "array 'y' of .* has 0.5 in row 1"),
         ],
     )
     def test_what_is_wrong_is_said(self, tmp_path: Path, arrays: dict[str, Any], message: str) -> None:
@@ -156,17 +272,62 @@ class TestArrays:
         with pytest.raises(ReliveError, match=message):
             read_own(tmp_path / "a.npz")
 
-    @pytest.mark.parametrize("content", [b"", b"PK\x03\x04 cut", b"not zipped"])
+    @pytest.mark.parametrize("content", [b"", b"PK\x03\x04 cut", b"not zipped", b"a,label\n1,2\n"])
     def test_what_is_no_npz(self, tmp_path: Path, content: bytes) -> None:
         (tmp_path / "a.npz").write_bytes(content)
-        with pytest.raises(DataError, match="is not an NPZ file of plain arrays"):
+        with pytest.raises(DataError, match=r"is damaged or not a NumPy file: (?!.*pickle)"):
             read_own(tmp_path / "a.npz")
 
     def test_a_single_array_is_no_npz(self, tmp_path: Path) -> None:
         with open(tmp_path / "a.npz", "wb") as file:
             np.save(file, np.eye(2))
-        with pytest.raises(DataError, match="is not an NPZ file of plain arrays"):
+        with pytest.raises(
+            InputError, match=r"is a single array, as numpy.save writes it: .*savez\('a.npz', X=…, y=…\)"
+        ):
             read_own(tmp_path / "a.npz")
+
+    @pytest.mark.parametrize(
+        ("name", "member", "compression", "message"),
+        [
+            ("X", b"text", zipfile.ZIP_STORED, "'X' in it is no array"),
+            ("X.npy", npy("{'descr': '<f8', 'fortran_order': False, 'shape': (2, "), zipfile.ZIP_STORED, ""),
+            ("X.npy", npy("{'descr': '<f8', 'fortran_order': False, 'shape': (9999999999, 999)}"), 0, "more memory"),
+            ("X.npy", npy("{'descr': '<f8', 'fortran_order': False, 'shape': (2, 2)}"), zipfile.ZIP_LZMA, ""),
+        ],
+    )
+    def test_odd_members(self, tmp_path: Path, name: str, member: bytes, compression: int, message: str) -> None:
+        with zipfile.ZipFile(tmp_path / "a.npz", "w", compression) as file:
+            file.writestr(name, member)
+            file.writestr("y.npy", b"")
+        with pytest.raises(DataError, match=f"is damaged or .*{message}"):
+            read_own(tmp_path / "a.npz")
+
+    @pytest.mark.parametrize(("at", "byte", "message"), [(8, 99, "compression"), (6, 1, "encrypted")])
+    def test_unknown_compression_and_encryption(self, tmp_path: Path, at: int, byte: int, message: str) -> None:
+        path = tmp_path / "a.npz"
+        np.savez(path, X=np.eye(2), y=[0, 1])
+        content = bytearray(path.read_bytes())
+        content[at] = byte
+        content[content.index(b"PK\x01\x02") + at + 2] = byte
+        path.write_bytes(content)
+        with pytest.raises(DataError, match=f"is damaged or not a NumPy file: .*{message}"):
+            read_own(path)
+
+    @pytest.mark.parametrize("compression", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+    def test_damage_in_every_compression(self, tmp_path: Path, compression: int) -> None:
+        path = tmp_path / "a.npz"
+        np.savez(path, X=np.eye(20), y=np.arange(20))
+        with zipfile.ZipFile(path) as file:
+            members = {name: file.read(name) for name in file.namelist()}
+        with zipfile.ZipFile(path, "w", compression) as file:
+            for name, content in members.items():
+                file.writestr(name, content)
+        assert read_own(path).x.shape == (20, 20)
+        whole = path.read_bytes()
+        for start in range(35, 110, 5):
+            path.write_bytes(whole[:start] + b"\xff" * 9 + whole[start + 9 :])
+            with pytest.raises(DataError, match="is damaged or not a NumPy file"):
+                read_own(path)
 
 
 class TestFolders:

@@ -19,6 +19,7 @@ def read_own(
     y: str = "y",
     image: tuple[int, ...] = (28, 28),
     task_column: str | None = None,
+    text_labels: bool = False,
 ) -> Samples:
     """Read samples from a CSV, Parquet or NPZ file, or from a folder of pictures.
 
@@ -27,7 +28,7 @@ def read_own(
     path
         The file or the folder.
     needed
-        Whether there must be labels.
+        Whether there must be labels. If not, a column of labels that is empty counts for none.
     label
         The column of labels, for a table.
     x, y
@@ -36,6 +37,8 @@ def read_own(
         The size that pictures are brought to, for a folder: height and width, and 3 for colour.
     task_column
         The column, or array, with each sample's task.
+    text_labels
+        Whether the labels of a CSV file stay strings even if all of them are numbers.
     """
     name = path.name.lower()
     try:
@@ -46,7 +49,7 @@ def read_own(
         if not path.exists():
             raise InputError(f"there is no file or folder {path}")
         if name.endswith((".csv", ".csv.gz")):
-            return read_csv(path, label, needed, task_column)
+            return read_csv(path, label, needed, task_column, text_labels)
         if name.endswith((".parquet", ".pq")):
             return read_parquet(path, label, needed, task_column)
         if name.endswith(".npz"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,9 +52,96 @@ def numbers(values: Array, what: str) -> Array:
 
 
 def labels(values: Array, what: str) -> Array:
-    """Return labels as an array of numbers, booleans or strings."""
+    """Return labels as an array of whole numbers, booleans or strings; each sample must have one."""
+    check_filled(values, what)
     if values.dtype.kind == "O":
-        values = np.array(values.tolist())
+        values = _typed(values.tolist(), what)
     if values.dtype.kind not in "biufU":
         raise InputError(f"{what} has type {values.dtype}: labels must be numbers or strings")
+    broken = ~np.isfinite(values) | (values != np.floor(values)) if values.dtype.kind == "f" else np.zeros(1, bool)
+    if broken.any():
+        row = int(broken.argmax())
+        raise InputError(
+            f"{what} has {values[row].item()!r} in row {row + 1}: labels are classes, which are whole numbers or "
+            "strings, not amounts. If these are classes, give them names, such as 'half' for 0.5"
+        )
     return values
+
+
+def blank(values: Array) -> npt.NDArray[np.bool_]:
+    """Return where there is no value, (n,): None, not a number, or a string of nothing but spaces.
+
+    >>> blank(np.array(["x", "", " "])).tolist(), blank(np.array([0.0, np.nan])).tolist()
+    ([False, True, True], [False, True])
+    """
+    return np.array([_nothing(value) for value in values.tolist()], dtype=bool)
+
+
+def _nothing(value: Any) -> bool:
+    return value is None or (
+        not value.strip() if isinstance(value, str) else isinstance(value, float) and value != value
+    )
+
+
+def check_filled(values: Array, what: str) -> None:
+    """Refuse labels or tasks of which one is not there."""
+    missing = blank(values)
+    if missing.any():
+        raise InputError(f"{what} has no value in row {int(missing.argmax()) + 1}")
+
+
+def parsed(texts: list[str]) -> Array:
+    """Return labels that were written in a file as numbers or booleans, or as they are if that would change any.
+
+    >>> parsed(["1", "2"]).tolist(), parsed(["01", "1"]).tolist(), parsed(["True", "False"]).tolist()
+    ([1, 2], ['01', '1'], [True, False])
+    """
+    if set(texts) <= {"True", "False"}:
+        return np.array([text == "True" for text in texts])
+    values = {text: value for text in set(texts) if (value := number(text)) is not None}
+    alone = len(set(texts)) == len(values) == len(set(values.values()))  # 1 and 1.0 are two texts, but one number
+    array = exact([values[text] for text in texts]) if alone else None
+    return np.array(texts) if array is None else array
+
+
+def number(text: str) -> int | float | None:
+    """Return the number that is written in just this way, None if there is none.
+
+    >>> number("7"), number("0.5"), number("07"), number("1e5"), number("nan")
+    (7, 0.5, None, None, None)
+    """
+    for kind in (int, float):
+        try:
+            value = kind(text)
+        except ValueError:
+            continue
+        if str(value) == text and value - value == 0:
+            return value
+    return None
+
+
+def exact(values: list[int | float]) -> Array | None:
+    """Return numbers as an array of one type that keeps each as it is, None if there is no such type."""
+    whole = all(isinstance(value, int) for value in values)
+    for dtype in (np.int64, np.uint64) if whole else (np.float64,):
+        try:
+            array = np.array(values, dtype=dtype)
+        except OverflowError:
+            continue
+        if array.tolist() == values:
+            return array
+    return None
+
+
+def _typed(values: list[Any], what: str) -> Array:
+    """Return Python objects as an array of strings, booleans or numbers."""
+    types = {type(value) for value in values}
+    array = np.array(values) if types in ({str}, {bool}) else exact(values) if types <= {int, float} else None
+    if array is None:
+        too_long = [isinstance(value, int) and exact([value]) is None for value in values]
+        row = next((i for i, value in enumerate(values) if too_long[i] or type(value) is not type(values[0])), 0)
+        raise InputError(
+            f"{what} has {reprlib.repr(values[row])} in row {row + 1}: labels must all be strings, or all be whole "
+            "numbers of at most 64 bits"
+        )
+    return array
