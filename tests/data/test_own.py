@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import shutil
+import struct
 import sys
 import zipfile
 from decimal import Decimal
@@ -15,7 +17,7 @@ import pandas as pd
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
-from PIL import Image
+from PIL import Image, ImageOps
 
 from relive.data.own import read_own
 from relive.errors import DataError, InputError, ReliveError
@@ -341,13 +343,34 @@ class TestFolders:
         return tmp_path / "pets"
 
     def test_classes_are_folders(self, folder: Path) -> None:
-        (folder / ".DS_Store").write_bytes(b"")
-        (folder / "cat" / "notes.txt").write_bytes(b"")
+        for litter in (".DS_Store", "Thumbs.db", "cat/desktop.ini", "dog/.hidden.png"):
+            (folder / litter).write_bytes(b"")
         samples = read_own(folder, image=(8, 8))
         assert (samples.x.shape, samples.x.dtype.name, samples.image) == ((4, 64), "uint8", (8, 8))
         assert samples.y is not None
         assert samples.y.tolist() == ["cat", "cat", "dog", "dog"]
         assert samples.files == ("cat/0.png", "cat/1.png", "dog/0.png", "dog/1.png")
+
+    def test_what_is_no_picture_is_counted(self, folder: Path) -> None:
+        (folder / "cat" / "deep").mkdir()
+        for name in ("notes.txt", "cat/3.heic", "cat/deep/4.heic"):
+            (folder / name).write_bytes(b"")
+        with pytest.warns(
+            UserWarning, match=r"no pictures of a known kind, 3 in all, such as notes.txt: they are left"
+        ):
+            assert len(read_own(folder).x) == 4
+
+    def test_pictures_below_a_class_are_refused(self, tmp_path: Path, folder: Path) -> None:
+        with pytest.raises(InputError, match=r"pictures below the folders of its classes, such as pets/cat/0.png: put"):
+            read_own(tmp_path)
+        shutil.copytree(folder / "dog", folder / "cat" / "young" / "small")
+        with pytest.raises(InputError, match=r"pictures below .*, such as cat/young/small/0.png: put them into the"):
+            read_own(folder)
+
+    def test_a_link_that_leads_nowhere_is_refused(self, folder: Path) -> None:
+        (folder / "cat" / "q.png").symlink_to("gone.png")
+        with pytest.raises(DataError, match=r"cat/q.png: it is a link to a file that is not there"):
+            read_own(folder)
 
     def test_pixels_of_the_right_size_are_not_touched(self, folder: Path) -> None:
         samples = read_own(folder, image=(6, 4, 3))
@@ -367,6 +390,47 @@ class TestFolders:
         Image.fromarray(pixels).save(tmp_path / "a.png", exif=exif)
         samples = read_own(tmp_path, needed=False, image=(4, 3))
         np.testing.assert_array_equal(samples.x.reshape(4, 3), np.rot90(pixels, -1))
+
+    @pytest.mark.parametrize("orientation", range(1, 9))
+    @pytest.mark.parametrize("kind", ["png", "tif", "jpg"])
+    def test_all_ways_to_hold_a_camera(self, tmp_path: Path, orientation: int, kind: str) -> None:
+        exif = Image.Exif()
+        exif[0x0112] = orientation
+        Image.fromarray(np.arange(12, dtype=np.uint8).reshape(3, 4)).save(tmp_path / f"a.{kind}", exif=exif)
+        with Image.open(tmp_path / f"a.{kind}") as picture:
+            expected = np.asarray(ImageOps.exif_transpose(picture))
+        samples = read_own(tmp_path, needed=False, image=expected.shape)
+        np.testing.assert_array_equal(samples.x.reshape(expected.shape), expected)
+
+    def test_damaged_notes_of_a_camera(self, tmp_path: Path) -> None:
+        """Tags of types that they cannot have, and notes that end too early: the picture is whole all the same."""
+        pixels = np.arange(12, dtype=np.uint8).reshape(3, 4)
+        tags = b"Exif\x00\x00II*\x00" + struct.pack("<IH", 8, 2)
+        turned = struct.pack("<HHII", 0x0112, 3, 1, 6)
+        notes = {
+            "a": tags + turned + struct.pack("<HHII", 0x010E, 3, 1, 7) + bytes(4),  # a description that is a number
+            "b": tags + turned + struct.pack("<HHII", 0x011A, 2, 1, 65) + bytes(4),  # a resolution that is a letter
+            "c": tags + turned,
+            "d": b"Exif\x00\x00nothing",
+        }
+        for name, note in notes.items():
+            Image.fromarray(pixels).save(tmp_path / f"{name}.png", exif=note)
+        samples = read_own(tmp_path, needed=False, image=(4, 3))
+        for row in samples.x[:2]:
+            np.testing.assert_array_equal(row.reshape(4, 3), np.rot90(pixels, -1))
+        assert len(samples.x) == 4
+
+    def test_grey_of_sixteen_bits_in_every_format(self, tmp_path: Path) -> None:
+        (tmp_path / "a.pgm").write_bytes(b"P5 2 2 65535 " + np.array([0, 0x8000, 0xFFFF, 0x0100], ">u2").tobytes())
+        (tmp_path / "b.pgm").write_bytes(b"P5 2 2 255 " + bytes([0, 128, 255, 1]))
+        deep = np.array([[0, 0x8000], [0xFFFF, 0x0100]], dtype=np.int32)
+        Image.fromarray(deep).save(tmp_path / "c.tif")
+        assert read_own(tmp_path, needed=False, image=(2, 2)).x.tolist() == [[0, 128, 255, 1]] * 3
+        Image.fromarray(deep + 1).save(tmp_path / "c.tif")
+        with pytest.raises(
+            DataError, match=r"c.tif: its pixels are not bytes, but numbers from 1 to 65536; store it with 8"
+        ):
+            read_own(tmp_path, needed=False)
 
     def test_sixteen_bits_palettes_and_transparency(self, tmp_path: Path) -> None:
         deep = np.array([[0, 0x8000], [0xFFFF, 0x0100]], dtype=np.uint16)
