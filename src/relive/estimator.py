@@ -7,6 +7,7 @@ import itertools
 import math
 import numbers
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -40,6 +41,7 @@ Array = npt.NDArray[Any]
 Name = str | int
 Progress = Callable[[int, int, float], object]
 LOOK = 50  # steps between two looks at held-out data
+FEW = 20  # samples that may all be of different classes
 STRUCTURE = ("method", "scenario", "settings", "hidden", "latent", "likelihood", "fidelity")  # of a model, for good
 ASKED = 1000  # replayed samples that a model and the model of before are compared on
 
@@ -322,6 +324,12 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         data, y = self._data(X, reset=first), label_array(y)
         check_consistent_length(data, y)
         labels, position = np.unique(y, return_inverse=True)
+        if len(y) > FEW and 2 * len(labels) > len(y):
+            warnings.warn(
+                f"y has {len(labels):,} different labels for {len(y):,} samples: are they classes, or numbers to be "
+                "estimated, which a classifier cannot do?",
+                stacklevel=3,
+            )
         if first:
             self.features_ = Features.of(data, self.likelihood)
             self.labels_ = self.declared_ = labels[:0]
@@ -419,6 +427,10 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         name = int(task) if isinstance(task, numbers.Integral) and not isinstance(task, bool) else task
         if not isinstance(name, str | int) or isinstance(name, bool):
             raise InputError(f"task = {task!r}: a task's name is a string or a whole number")
+        if isinstance(name, str) and not name.strip():
+            raise InputError(
+                f"task = {task!r}: a task's name cannot be empty; leave it out to have a number for a name"
+            )
         if SCENARIOS[self.scenario].needs_task and name in taken:
             raise InputError(
                 f"task {name!r} was learned already, and in Task-IL a task is learned once: give it a name of its own"
