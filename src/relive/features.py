@@ -73,7 +73,8 @@ class Features:
         if self.likelihood == "bernoulli" and not _within_bounds(data):
             raise InputError(
                 f"X has values from {data.min():.9g} to {data.max():.9g}, but this model takes inputs for numbers in "
-                "[0, 1] (likelihood 'bernoulli'): scale them, or make a new model with likelihood='gaussian'"
+                "[0, 1] (likelihood 'bernoulli'): scale them, give bytes as uint8, or begin a new model with "
+                "likelihood='gaussian' (relive fit --likelihood gaussian)"
             )
 
     def rows(self, data: Array) -> Tensor:

@@ -297,7 +297,11 @@ def test_another_value_for_a_model_that_is_there(
         ),
         (lambda t: t.assign(**{"pixel 3": 7.0}), "X has values from 0 to 7, but this model takes inputs for numbers"),
         (lambda t: t.assign(label="x"), "labels are strings ('x'), but those known so far are numbers"),
-        (lambda t: t.assign(label=[i + 0.5 for i in range(len(t))]), "Unknown label type"),
+        (lambda t: t.assign(label=[i + 0.5 for i in range(len(t))]), "'label' of b.csv has 0.5 in row 1: labels are"),
+        (
+            lambda t: t.assign(label=["7", *["A1"] * 39]),
+            "labels are strings ('A1'), but those known so far are numbers",
+        ),
         (lambda t: t.drop(columns="label"), "b.csv has no column 'label'"),
         (lambda t: t[:0], "b.csv has no rows"),
     ],
@@ -532,17 +536,56 @@ def test_answers_in_a_file(run: Run, home: Path, files: Path, made: Path) -> Non
 
 def test_what_is_odd_is_said(run: Run, files: Path, made: Path) -> None:
     x, _ = digits(7, n=3)
-    np.savez("odd.npz", X=x.astype(float), y=[7, 7, 7])
+    np.savez("odd.npz", X=x, y=[7, 7, 7])
     code, out, err = run("predict", made, "odd.npz")
     assert code == 0
     assert len(out.split()) == 4
-    assert "note: odd.npz: X has values from 0 to 255" in err
     assert "accuracy 0.00 % (0 of 3)" in err
     assert "note: the model has never met 7" in err
+    np.savez("wide.npz", X=x.astype(int), y=[7, 7, 7])
+    for command in ("fit", "predict"):
+        code, out, err = run(command, made, "wide.npz")
+        assert (code, out) == (2, "")
+        assert "wide.npz: X has values from 0 to 255, but this model takes inputs for numbers in [0, 1]" in err
+        assert "relive fit --likelihood gaussian" in err
     assert "accuracy" in run("predict", made, files / "a.npz")[2]
     code, _, err = run("predict", "gone.safetensors", files / "a.csv")
     assert code == 2
     assert "there is no model gone.safetensors" in err
+
+
+def test_labels_are_of_the_model_s_kind(run: Run, files: Path) -> None:
+    table = pd.read_csv(files / "a.csv")
+    table.assign(label=table.label.map({0: "01", 1: "x"})).to_csv("first.csv", index=False)
+    assert run("fit", M, "first.csv", *SMALL)[0] == 0
+    table[:20].assign(label="01").to_csv("only.csv", index=False)
+    assert "never met" not in run("predict", M, "only.csv")[2]
+    pd.read_csv(files / "b.csv").to_csv("second.csv", index=False)  # labels 2 and 3
+    assert run("fit", M, "second.csv")[0] == 0
+    assert relive.load(M).labels_.tolist() == ["01", "x", "2", "3"]
+    table.assign(label="").to_csv("open.csv", index=False)
+    code, out, err = run("predict", M, "open.csv")
+    assert (code, len(out.split()), err) == (0, 41, "")
+
+
+def test_truth_is_no_number(run: Run, files: Path) -> None:
+    table = pd.read_csv(files / "a.csv")
+    table.assign(label=table.label == 1).to_csv("truth.csv", index=False)
+    assert run("fit", M, "truth.csv", *SMALL)[0] == 0
+    assert "note: the model has never met 0, 1" in run("predict", M, files / "a.csv")[2]
+    assert "never met" not in run("predict", M, "truth.csv")[2]
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_warning_is_a_note(run: Run, files: Path) -> None:
+    shutil.copytree(files / "a", "a")
+    Path("a/0/photo.heic").write_bytes(b"")
+    code, _, err = run("fit", M, "a", *SMALL, "--size", "8")
+    assert code == 0
+    assert err.startswith(
+        "note: a has files that are no pictures of a known kind, 1 in all, such as 0/photo.heic: they"
+    )
+    assert len(err.splitlines()) == 1
 
 
 def test_pictures_are_answered_by_their_names(run: Run, files: Path) -> None:
@@ -575,11 +618,14 @@ def test_the_task_is_given_in_task_il(run: Run, files: Path) -> None:
     assert code == 0
     assert set(out.split()[1:41]) <= {"0", "1"}
     assert set(out.split()[41:]) <= {"2", "3"}
+    assert run("fit", M, files / "c.csv", "--task", "007")[0] == 0
+    pd.concat(tables).assign(when="007").to_csv("both.csv", index=False)
+    assert set(run("predict", M, "both.csv", "--task-column", "when")[1].split()[1:]) <= {"4", "5"}
     code, _, err = run("predict", M, files / "b.csv", "--task", "third")
     assert code == 2
-    assert "task 'third' was never learned: known are 0, 'second'" in err
+    assert "task 'third' was never learned: known are 0, 'second', '007'" in err
     for name in ("second", "0"):  # a task without a name is asked for by its number
-        code, _, err = run("fit", M, files / "c.csv", "--task", name)
+        code, _, err = run("fit", M, files / "c.csv", "--task", name, "--again")
         assert code == 2
         assert f"task '{name}' was learned already" in err
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import warnings
 from importlib.metadata import version
 from typing import Annotated
 
@@ -51,6 +52,11 @@ def _options(
     pass
 
 
+def _note(message: Warning | str, *_: object, **__: object) -> None:
+    """Show a warning to those who have not written the code that it is about."""
+    err.print(f"note: {message}", markup=False)
+
+
 def main() -> None:
     """Run the command line; what was asked wrongly is said in one message, with exit code 2."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # being ended is an interrupt: say what was kept
@@ -58,6 +64,7 @@ def main() -> None:
         if getattr(sys, name) is None:  # it was closed
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
         getattr(sys, name).reconfigure(errors="backslashreplace")  # a terminal may not know every letter
+    warnings.showwarning = _note
     try:
         app()
         sys.stdout.flush()

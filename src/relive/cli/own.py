@@ -89,7 +89,10 @@ def read(
     needed = needed or bool(names["y"] if path.suffix.lower() == ".npz" else names["label"])
     if model is not None and path.is_dir() and image is None:
         raise InputError(f"{path} is a folder, but this model has not learned from pictures: give it a table")
-    samples = read_own(path, needed=needed, image=image or (28, 28), task_column=task_column, **chosen)
+    text = model is not None and model.labels_.dtype.kind == "U"  # what is 7 or 007 then is said by the model
+    samples = read_own(
+        path, needed=needed, image=image or (28, 28), task_column=task_column, text_labels=text, **chosen
+    )
     if model is not None:
         _check(samples, model, path)
     return samples
@@ -107,6 +110,10 @@ def _check(samples: Samples, model: ContinualClassifier, path: Path) -> None:
     image = image_of(model)
     if samples.image is not None and image is not None and samples.image != image:
         raise InputError(f"{path} has pictures of {_shape(samples.image)}, but this model's are {_shape(image)}")
+    try:
+        model.features_.check(samples.x)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
 
 
 def _check_names(found: list[str], known: list[str], path: Path) -> None:

@@ -83,7 +83,7 @@ def command(
             write_atomic(output, text.encode(errors="backslashreplace"))  # a file's name may be no text
         except OSError as error:
             raise ReliveError(f"cannot write {output}: {error.strerror or error}") from error
-    _remark(classifier, samples, answers, data)
+    _remark(classifier, samples, answers)
 
 
 def _format(output: Path | None, output_format: str | None) -> str:
@@ -143,16 +143,14 @@ def _json_row(file: str | None, answer: Any, share: list[float] | None, classes:
     return row
 
 
-def _remark(model: ContinualClassifier, samples: Samples, answers: Array, data: Path) -> None:
-    """Say on stderr how many answers are right, and what is odd about the data."""
-    try:
-        model.features_.check(samples.x)
-    except InputError as error:
-        err.print(f"note: {data}: {error}", markup=False)
+def _remark(model: ContinualClassifier, samples: Samples, answers: Array) -> None:
+    """Say on stderr how many answers are right, and which labels the model has never met."""
+    from relive.labels import kind_of
+
     if samples.y is None:
         return
     known, right = model.labels_, samples.y
-    if (known.dtype.kind == "U") != (right.dtype.kind == "U"):  # a folder's name is never a number
+    if kind_of(known) != kind_of(right):  # a folder's name is never a number
         known, right, answers = known.astype(str), right.astype(str), answers.astype(str)
     correct = int((answers == right).sum())
     err.print(f"accuracy {100 * correct / len(right):.2f} % ({correct} of {len(right)})")
