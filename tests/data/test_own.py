@@ -96,6 +96,7 @@ class TestTables:
             ),
             ("a,b,label\n1,,x\n2,NA,x\n3,4,x\n", "column 'b' of .* has 2 missing values, the first in row 1: fill"),
             ("a,b,label\n1,2,x\n2,red,x\n", "column 'b' of .* is not numeric: row 2 has 'red'. Turn it into numbers"),
+            (f"a,label\n1,x\n{'9' * 400},x\n", "column 'a' of .* is not numeric: row 2 has 9999"),
             ("a,label\n1,x\n2,\n", "column 'label' of .* has no value in row 2"),
             ("a,label\n1,x\ninf,y\n", "column 'a' of .* has an infinite value in row 2"),
             ("a,a,label\n1,2,x\n", "two columns 'a'"),

@@ -6,6 +6,7 @@ import csv
 import gzip
 import importlib
 import io
+import reprlib
 import sys
 import warnings
 import zlib
@@ -299,13 +300,19 @@ def _column_of(array: Array, n: int, name: str, path: Path) -> Array:
 
 def _first_text(column: Series[Any]) -> str:
     """Say which value of a column is no number."""
-    from pandas import to_numeric
-
     if column.dtype.kind not in "OU" and str(column.dtype) not in ("str", "string", "category"):
         return f"it has type {column.dtype}"
-    wrong = to_numeric(column.astype(object), errors="coerce").isna() & column.notna()
-    row = int(wrong.to_numpy().argmax()) + 1
-    return f"row {row} has {column.iloc[row - 1]!r}"
+    values = column.tolist()
+    row = next((i for i, value in enumerate(values) if not _can_be_number(value)), 0)
+    return f"row {row + 1} has {reprlib.repr(values[row])}"
+
+
+def _can_be_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (ValueError, TypeError, OverflowError):
+        return False
+    return True
 
 
 def _listed(names: list[str], most: int = 20) -> str:
