@@ -9,7 +9,6 @@ import numbers
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
@@ -29,6 +28,7 @@ from relive.features import Features
 from relive.fidelity import Fidelity, fidelity_of
 from relive.labels import digest_of, joined, label_array
 from relive.learner import Learner
+from relive.lessons import Lesson, Memory, Name, memories
 from relive.likelihoods import LIKELIHOODS
 from relive.losses import masked
 from relive.methods import check_scenario, make_method, method_class
@@ -36,77 +36,13 @@ from relive.methods.generative_replay import GenerativeReplay
 from relive.networks import GenerativeClassifier
 from relive.scenarios import SCENARIOS, Scenario, scenario_of
 from relive.seeds import stream
+from relive.stopping import Watch, choose_held_out
 
 Array = npt.NDArray[Any]
-Name = str | int
 Progress = Callable[[int, int, float], object]
-LOOK = 50  # steps between two looks at held-out data
 FEW = 20  # samples that may all be of different classes
 STRUCTURE = ("method", "scenario", "settings", "hidden", "latent", "likelihood", "fidelity")  # of a model, for good
 ASKED = 1000  # replayed samples that a model and the model of before are compared on
-
-
-@dataclass(frozen=True)
-class Lesson:
-    """What is remembered about a task that was learned: of its data only a digest.
-
-    Attributes
-    ----------
-    name
-        How the user called it, or its number.
-    classes
-        What it may be answered with: positions in ``labels_``.
-    counts
-        How many samples there were of each of these.
-    iterations, seconds
-        How long it was learned.
-    learned_at
-        When, in UTC.
-    digest
-        SHA-256 of its samples and labels, whatever their order.
-    agreement
-        For each class met before: how many replayed samples the model of before took for it, and on how many of them
-        this one agreed when the task was learned. Empty for methods that generate nothing.
-    """
-
-    name: Name
-    classes: tuple[int, ...]
-    counts: tuple[int, ...]
-    iterations: int
-    seconds: float
-    learned_at: str
-    digest: str
-    agreement: dict[int, tuple[int, int]]
-
-
-@dataclass(frozen=True)
-class Memory:
-    """How well a class is remembered, as far as this can be known without its data.
-
-    Attributes
-    ----------
-    label
-        The class.
-    tasks
-        Names of the tasks that had samples of it.
-    n_samples
-        How many, in all.
-    agreement
-        Share of replayed samples of it on which the model says what it said before the last task; None where nothing
-        of it was replayed, or nothing came after it.
-    kept
-        The product of these shares over all tasks since it was last taught: an estimate of what is left. None if it
-        was not replayed in one of them.
-    dreamt
-        Its share of what the model would replay now. A class that is no longer dreamt of will be forgotten.
-    """
-
-    label: Any
-    tasks: tuple[Name, ...]
-    n_samples: int
-    agreement: float | None
-    kept: float | None
-    dreamt: float | None
 
 
 class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -301,7 +237,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if isinstance(self.learner_.net, GenerativeClassifier) and not self.learner_.scenario.needs_task:
             x = self.learner_.net.generate(ASKED, stream(self.seed_, "report"))
             dreamt = _shares(self._said(self.learner_, x, self.n_tasks_ - 1))
-        return [self._memory(c, dreamt) for c in range(len(self.labels_))]
+        return memories(self.labels_.tolist(), self.lessons_, dreamt)
 
     def save(self, path: str | Path) -> None:
         """Write the model to one safetensors file, with all that is needed to go on learning with the same bits."""
@@ -471,11 +407,14 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _learn(self, data: Array, target: Tensor, offered: tuple[int, ...], on_step: Progress | None) -> int:
         """Let the learner learn, and return how many steps it took."""
         pixels = self.features_.rows(data)
-        held_out = self._held_out(target) if self.early_stopping else torch.zeros(len(target), dtype=torch.bool)
+        held_out = torch.zeros(len(target), dtype=torch.bool)
+        if self.early_stopping:
+            rng = stream(self.seed_, f"held out {len(self.lessons_)}")
+            held_out = choose_held_out(target, float(self.validation_fraction), rng)
         train, test = (Examples(pixels[rows], target[rows]) for rows in (~held_out, held_out))
         task = Task(train, test, offered, tuple(str(self.labels_[c]) for c in offered), (1, data.shape[1]))
         iterations = int(self.iterations or min(max(math.ceil(20 * len(train) / self.batch_size), 500), 5000))
-        watch = _Watch(self.learner_, test, len(self.lessons_), int(self.n_iter_no_change))
+        watch = Watch(self.learner_, test, len(self.lessons_), int(self.n_iter_no_change))
 
         def stepped(iteration: int, loss: float) -> bool:
             if on_step is not None:
@@ -485,18 +424,6 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         # the earlier tasks are gone: the methods offered here do not look at them
         self.learner_.learn([task] * (len(self.lessons_) + 1), iterations, stepped)
         return watch.taken
-
-    def _held_out(self, target: Tensor) -> Tensor:
-        """Choose samples to judge by, (n,) bool; every class keeps at least one to learn from."""
-        order = torch.randperm(len(target), generator=stream(self.seed_, f"held out {len(self.lessons_)}"))
-        left, wanted = torch.bincount(target), max(1, int(self.validation_fraction * len(target)))
-        chosen = torch.zeros(len(target), dtype=torch.bool)
-        for i in order.tolist():
-            if wanted and left[target[i]] > 1:
-                chosen[i] = True
-                left[target[i]] -= 1
-                wanted -= 1
-        return chosen
 
     def _agreement(self) -> dict[int, tuple[int, int]]:
         """Ask the model of before the task and this one about the same replayed samples."""
@@ -561,22 +488,6 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         said: Array = classes[p.argmax(1).numpy()]
         return said
 
-    def _memory(self, c: int, dreamt: dict[int, float]) -> Memory:
-        """Return what is known of one class."""
-        counts = [dict(zip(lesson.classes, lesson.counts, strict=True)).get(c, 0) for lesson in self.lessons_]
-        taught = [k for k, count in enumerate(counts) if count]
-        later = [lesson.agreement.get(c, (0, 0)) for lesson in self.lessons_[taught[-1] + 1 :]]
-        shares = [agreed / n if n else None for n, agreed in later]  # None: it was not dreamt of, so nobody can say
-        known = [share for share in shares if share is not None]
-        return Memory(
-            label=self.labels_[c].item(),
-            tasks=tuple(self.lessons_[k].name for k in taught),
-            n_samples=sum(counts),
-            agreement=shares[-1] if shares else None,
-            kept=math.prod(known) if shares and len(known) == len(shares) else None,
-            dreamt=dreamt.get(c, 0.0) if dreamt else None,
-        )
-
     # ---- being a scikit-learn estimator, copied and stored ---------------------------------------------------------
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -599,28 +510,6 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         scenario = self._scenario_with([lesson.classes for lesson in self.lessons_])
         self.learner_ = self._new_learner(scenario, self.n_features_in_)
         self.learner_.load_state(tensors)
-
-
-class _Watch:
-    """Counts the steps, and says when to stop: when accuracy on held-out rows has not grown for some looks."""
-
-    def __init__(self, learner: Learner, held_out: Examples, task: int, patience: int) -> None:
-        self.learner = learner
-        self.held_out = held_out
-        self.task = task
-        self.patience = patience
-        self.best, self.looks_since, self.taken = -1.0, 0, 0
-
-    def __call__(self, iteration: int) -> bool:
-        self.taken = iteration
-        if not len(self.held_out) or iteration % LOOK:
-            return False
-        answers = self.learner.predict(self.held_out.inputs(slice(None)), self.task)
-        right = self.learner.scenario.units(self.task)[self.held_out.labels]
-        accuracy = float((answers == right).float().mean())
-        self.looks_since = 0 if accuracy > self.best else self.looks_since + 1
-        self.best = max(self.best, accuracy)
-        return self.looks_since >= self.patience
 
 
 def _seed(random_state: Any) -> int:

@@ -15,10 +15,11 @@ from torch import Tensor
 
 from relive.blocks import full_width
 from relive.errors import InputError, ReliveError
-from relive.estimator import Array, ContinualClassifier, Lesson
+from relive.estimator import Array, ContinualClassifier
 from relive.features import Features
 from relive.fidelity import Fidelity
 from relive.labels import joined
+from relive.lessons import Lesson
 from relive.likelihoods import LIKELIHOODS
 from relive.tensorfile import FileError, read_tensors, write_tensors
 from relive.versions import versions

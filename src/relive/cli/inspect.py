@@ -16,7 +16,8 @@ from relive.errors import InputError, ReliveError
 
 if TYPE_CHECKING:
     from relive.data.samples import Array
-    from relive.estimator import ContinualClassifier, Lesson
+    from relive.estimator import ContinualClassifier
+    from relive.lessons import Lesson
 
 JSON = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else there.")]
 PICTURE = Annotated[

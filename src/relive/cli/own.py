@@ -18,7 +18,8 @@ from relive.errors import InputError, ReliveError
 
 if TYPE_CHECKING:
     from relive.data.samples import Samples
-    from relive.estimator import ContinualClassifier, Memory
+    from relive.estimator import ContinualClassifier
+    from relive.lessons import Memory
 
 MODEL = Annotated[Path, typer.Argument(metavar="MODEL", help="The model's file, *.safetensors.")]
 DATA = Annotated[Path, typer.Argument(metavar="DATA", help="A .csv, .parquet or .npz file, or a folder of pictures.")]
