@@ -558,6 +558,18 @@ def test_features_far_from_the_first_task_stay_different() -> None:
     assert model.score(later, np.repeat([1, 2], 40)) > 0.95
 
 
+def test_values_beyond_all_bounds_are_refused_by_feature() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(0, 0.1, (20, 3))
+    model = ContinualClassifier("none", **SMALL).partial_fit(x, np.repeat([0, 1], 10))
+    x[7, 1] = -1e308
+    with pytest.raises(
+        InputError, match=r"feature 2 of X has values up to 1e\+308, too far from those of the first task"
+    ):
+        model.partial_fit(x, np.repeat([2, 3], 10))
+    assert model.n_tasks_ == 1
+
+
 def test_early_stopping_leaves_every_class_something_to_learn_from() -> None:
     y = torch.tensor([0] * 20 + [1] * 20 + [2])
     for seed in range(8):

@@ -76,6 +76,13 @@ class Features:
                 "[0, 1] (likelihood 'bernoulli'): scale them, give bytes as uint8, or begin a new model with "
                 "likelihood='gaussian' (relive fit --likelihood gaussian)"
             )
+        with np.errstate(over="ignore"):
+            furthest = (np.abs(data).max(0) + np.abs(self.mean)) / self.scale
+        if not np.isfinite(furthest).all():
+            raise InputError(
+                f"feature {int(furthest.argmax()) + 1} of X has values up to {np.abs(data).max():g}, too far from those "
+                "of the first task: leave these samples out, or scale the feature for all tasks"
+            )
 
     def rows(self, data: Array) -> Tensor:
         """Return samples as training keeps them, (n, inputs): bytes as they are, all others as the network's inputs."""
