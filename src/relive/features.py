@@ -80,8 +80,8 @@ class Features:
             furthest = (np.abs(data).max(0) + np.abs(self.mean)) / self.scale
         if not np.isfinite(furthest).all():
             raise InputError(
-                f"feature {int(furthest.argmax()) + 1} of X has values up to {np.abs(data).max():g}, too far from those "
-                "of the first task: leave these samples out, or scale the feature for all tasks"
+                f"feature {int(furthest.argmax()) + 1} of X has values up to {np.abs(data).max():g}, too far from "
+                "those of the first task: leave these samples out, or scale the feature for all tasks"
             )
 
     def rows(self, data: Array) -> Tensor:
