@@ -153,7 +153,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X : array-like of shape (n_samples, n_features)
             NumPy, pandas or torch; float or uint8.
         y : array-like of shape (n_samples,)
-            Labels: numbers or strings.
+            Labels: whole numbers, booleans or strings.
         task
             A name for the task; its number, from 0, if not given.
         """

@@ -1,4 +1,4 @@
-"""Grid searches as in the paper's appendix C: one run per value, judged on the test sets."""
+"""Grid searches as in the paper's appendix B: one run per value, judged on the test sets."""
 
 from __future__ import annotations
 

@@ -35,9 +35,10 @@ class Problem:
 class Method:
     """Fine-tuning: train on each task in the standard way, remember nothing. The lower bound.
 
-    A method overrides the hooks that it needs. The learner calls them in this order: ``build`` once; then for every
-    task ``before_task``, for every iteration ``replay``, ``loss``, ``penalty``, ``after_step``, and ``after_task``.
-    ``seen`` counts the tasks so far, the current one included.
+    A method overrides the hooks that it needs. The learner calls ``build`` when it is made, and again, with ``grow``
+    after it, when the network gets more output units: neither may touch what was learned. For every task it calls
+    ``before_task`` and ``training_groups``, for every iteration ``replay``, ``loss``, ``penalty`` and ``after_step``,
+    and then ``after_task``. ``seen`` counts the tasks so far, the current one included.
     """
 
     title: ClassVar[str] = "None"
@@ -96,7 +97,7 @@ class Method:
         """Take back what ``state`` returned."""
 
     def stored_numbers(self, tasks: Sequence[Task]) -> int:
-        """Return how many numbers the method keeps between tasks, apart from the network's parameters."""
+        """Return how many numbers the method keeps between tasks, idle units' too, apart from the parameters."""
         return sum(tensor.numel() for tensor in self.state().values())
 
 

@@ -9,8 +9,9 @@ term, anchored after the last task, with a running sum :math:`\tilde F^{(k)} = \
 
 .. math:: \lambda \sum_i \tilde F^{(K-1)}_{ii} (\theta_i - \hat\theta^{(K-1)}_i)^2
 
-Schwarz et al. (2018), "Progress & Compress", ICML; Huszár (2018), PNAS 115. Departure: F is the diagonal over the
-task's whole training set, and its labels are a fidelity choice.
+Schwarz et al. (2018), "Progress & Compress", ICML; Huszár (2018), PNAS 115. Departures: F is the diagonal over the
+task's whole training set. As run (the default) it is of predicted labels and divided by N − 1, and online EWC's term
+has a further factor ½γ; the fidelity choices are ``fisher_labels``, ``fisher_divisor`` and ``online_ewc``.
 """
 
 from __future__ import annotations

@@ -10,7 +10,9 @@ model's own feedback connections: the classifier's hidden layers are the encoder
 
 Shin et al. (2017), "Continual learning with deep generative replay", NeurIPS; van de Ven & Tolias (2018), "Generative
 replay with feedback connections as a general strategy for continual learning". Departure: DGR's two networks take their
-steps together, on the same drawn rows; they share no parameter, so it is the same method.
+steps together, on the same drawn rows; they share no parameter, so it is the same method. As run (the default), the
+VAE's loss is divided by the number of pixels (``generative_loss``) and distillation by that of active classes
+(``distillation_loss``).
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ Every current input is also shown with soft targets from the frozen copy of the 
 head, otherwise once. All of these rows are about the same inputs, so they share one forward pass.
 
 Li & Hoiem (2017), "Learning without forgetting", IEEE TPAMI 40. Departure: the loss is weighted by the number of tasks
-so far instead of a hyperparameter, there is no warm-up of the new head, and no weight decay.
+so far instead of a hyperparameter, there is no warm-up of the new head, and no weight decay; as run (the default),
+distillation is divided by the number of active classes (``distillation_loss``).
 """
 
 from __future__ import annotations
