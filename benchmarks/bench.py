@@ -177,7 +177,8 @@ def markdown(parts: dict[str, Any]) -> str:
         text += [f"| {' | '.join(row)} |" for row in rows(part)]
         text += [
             "",
-            f"*{here['cpu']}, {here['cores']} cores, torch {part['versions']['torch']}; load average {load}*",
+            f"*{here['cpu']} with {here['vector_instructions']}, {here['cores']} cores, "
+            f"torch {part['versions']['torch']}, commit {here['commit']}; load average {load}*",
             "",
         ]
         if part["quick"]:
