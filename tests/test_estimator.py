@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 from typing import Any
 
 import numpy as np
@@ -556,6 +557,28 @@ def test_features_far_from_the_first_task_stay_different() -> None:
     model = ContinualClassifier("none", **SMALL).partial_fit(first, np.zeros(40, int))
     model.set_params(iterations=200).partial_fit(later, np.repeat([1, 2], 40))
     assert model.score(later, np.repeat([1, 2], 40)) > 0.95
+
+
+@pytest.mark.parametrize(("n_jobs", "used"), [(None, 1), (1, 1), (2, 2), (-1, os.cpu_count())])
+def test_as_many_threads_as_asked_for_and_then_as_before(
+    n_jobs: int | None, used: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[int] = []
+    before = torch.get_num_threads()
+    monkeypatch.setattr(torch, "set_num_threads", seen.append)
+    model = ContinualClassifier("rtf", n_jobs=n_jobs, **SMALL)
+    model.partial_fit(*rows(0, 1)).partial_fit(*rows(2))
+    for ask in (lambda: model.predict(X[:3]), lambda: model.replay(3), model.report):
+        seen.clear()
+        ask()
+        assert seen[0] == used
+        assert seen[-1] == before
+
+
+@pytest.mark.parametrize("n_jobs", [0, -2, 1.5, True, "2"])
+def test_a_number_of_threads_that_cannot_be(n_jobs: Any) -> None:
+    with pytest.raises(InputError, match=r"n_jobs = .*: it must be a whole number of at least 1, -1 for all cores"):
+        ContinualClassifier(n_jobs=n_jobs).partial_fit(*rows(0, 1))
 
 
 def test_values_beyond_all_bounds_are_refused_by_feature() -> None:

@@ -57,6 +57,8 @@ def roll_back(path: Path, check: Callable[[Path], object]) -> Path | None:
     with _told(path):
         _settle(path)
         versions = kept(path)
+        if not versions and not path.exists():
+            raise InputError(f"there is no model {path}")
         if not versions:
             raise InputError(f"there is no earlier version of {path}: relive fit keeps them with --keep N")
         check(versions[0])

@@ -459,10 +459,11 @@ def test_earlier_versions_and_rolling_back(run: Run, home: Path, files: Path, ma
     assert all_bytes(home) == {M: versions[3], f"{M}.kept-1": versions[2], f"{M}.kept-2": versions[1]}
     code, out, _ = run("rollback", M)
     assert code == 0
-    assert f"model     {M}, with the tasks 0, b, c" in out
+    assert f"model     {M}: 3 tasks, 0, b, c" in out
     assert f"undone    {M}.undone" in out
     assert all_bytes(home) == {M: versions[2], f"{M}.kept-1": versions[1], f"{M}.undone": versions[3]}
-    assert run("rollback", M)[0] == 0
+    code, _, err = run("rollback", M)
+    assert (code, err) == (0, "")
     assert all_bytes(home) == {M: versions[1], f"{M}.undone": versions[3], f"{M}.undone-2": versions[2]}
     code, _, err = run("rollback", M)
     assert code == 2
@@ -473,6 +474,17 @@ def test_earlier_versions_and_rolling_back(run: Run, home: Path, files: Path, ma
     assert code == 2
     assert f"{M}.kept-1 is not a relive model" in err
     assert all_bytes(home) == before
+
+
+def test_a_version_of_before_keep_says_so(run: Run, files: Path, made: Path) -> None:
+    shutil.copy(made, M)
+    assert run("fit", M, files / "b.csv", "--keep", "2")[0] == 0
+    code, _, err = run("rollback", M)
+    assert code == 0
+    assert "this version is of before --keep was given" in err
+    code, _, err = run("rollback", "nothing.safetensors")
+    assert code == 2
+    assert "there is no model nothing.safetensors" in err
 
 
 def test_a_damaged_version_takes_no_place_even_after_a_kill(run: Run, home: Path, made: Path) -> None:

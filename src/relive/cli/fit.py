@@ -37,7 +37,7 @@ THREADS = Annotated[int, typer.Option(min=1, help="Threads of one matrix product
 QUIET = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
 NEW = "Options of a new model"
 LEARNING = "Options of learning, remembered for the tasks to come"
-CHANGEABLE = ("iterations", "learning_rate", "batch_size", "early_stopping")  # from task to task
+CHANGEABLE = ("iterations", "learning_rate", "batch_size", "early_stopping", "n_jobs")  # from task to task
 
 
 METHOD = Annotated[
@@ -154,6 +154,7 @@ def command(
         "fidelity": fidelity,
         "early_stopping": early_stopping,
         "random_state": seed,
+        "n_jobs": threads,
     }
     try:
         learned = _fit(
@@ -166,7 +167,6 @@ def command(
             colour=colour,
             again=again,
             keep=keep,
-            threads=threads,
             quiet=quiet,
         )
     except KeyboardInterrupt:
@@ -189,10 +189,13 @@ def rollback(model: own.MODEL) -> None:
     _check_place(path)
     with locked(path):
         undone = roll_back(path, check=load)  # what is damaged does not take the place of what is not
-    tasks = ", ".join(str(lesson.name) for lesson in load(path).lessons_)
-    out.print(f"model     {model}, with the tasks {tasks}", markup=False)
+    restored = load(path)
+    tasks = ", ".join(str(lesson.name) for lesson in restored.lessons_)
+    out.print(f"model     {model}: {own.counted(restored.n_tasks_, 'task')}, {tasks}", markup=False)
     if undone is not None:
         out.print(f"undone    {undone}, to be removed when it is no longer wanted", markup=False)
+    if not own.fit_notes(restored).get("keep"):
+        err.print("note: this version is of before --keep was given: give it again with the next relive fit")
 
 
 def _fit(
@@ -206,7 +209,6 @@ def _fit(
     colour: bool | None,
     again: bool,
     keep: int | None,
-    threads: int,
     quiet: bool,
 ) -> ContinualClassifier:
     """Load or make the model, let it learn the data, and store it."""
@@ -215,13 +217,12 @@ def _fit(
         raise InputError(f"--size, --colour and --grey are for folders of pictures; {data} is none")
 
     from relive.estimator import ContinualClassifier
-    from relive.experiments.run import check_threads
-    from relive.experiments.run import threads as using
     from relive.history import keeping, locked, tidy
     from relive.modelfile import load
+    from relive.threads import check_threads
 
-    check_threads(threads)
-    with locked(path), using(threads):
+    check_threads(given["n_jobs"])
+    with locked(path):
         tidy(path)
         old = load(path) if path.exists() else None
         if old is not None:

@@ -21,13 +21,14 @@ class LiveObserver(Observer):
             BarColumn(),
             MofNCompleteColumn(),
             TextColumn("loss {task.fields[loss]}  accuracy so far {task.fields[accuracy]}"),
+            TextColumn("{task.fields[bound]}"),
             TimeRemainingColumn(),
             TextColumn("left"),
             console=console,
             disable=not self.live,
             transient=True,
         )
-        self.bar = self.progress.add_task("", total=spec.tasks * spec.iters, number=1, loss="–", accuracy="–")
+        self.bar = self.progress.add_task("", total=spec.tasks * spec.iters, number=1, loss="–", accuracy="–", bound="")
 
     def __enter__(self) -> LiveObserver:
         self.progress.start()
@@ -41,7 +42,10 @@ class LiveObserver(Observer):
         self.console.print(f"going on after task {done} of {self.spec.tasks}")
 
     def task_started(self, task: int) -> None:
-        self.progress.update(self.bar, number=task + 1, completed=task * self.spec.iters)
+        bound = (
+            "at least" if task == 0 and self.spec.tasks > 1 else ""
+        )  # nothing is replayed yet: later tasks cost more
+        self.progress.update(self.bar, number=task + 1, completed=task * self.spec.iters, bound=bound)
 
     def stepped(self, task: int, iteration: int, loss: float) -> None:
         self.progress.update(self.bar, completed=task * self.spec.iters + iteration, loss=f"{loss:.3f}")

@@ -135,8 +135,9 @@ def _run(spec: RunSpec, runs_dir: Path, data_dir: Path | None, quiet: bool) -> t
     from relive.data.protocols import check_tasks
     from relive.data.sources import load_data
     from relive.experiments.checkpoint import FileCheckpoint
-    from relive.experiments.run import check_threads, run
+    from relive.experiments.run import run
     from relive.experiments.store import Store
+    from relive.threads import check_threads
     from relive.versions import versions
 
     data = load_data(spec.dataset, data_dir, quiet=quiet)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import statistics
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from torch import Tensor
 
 from relive.data.protocols import Task, tasks_of
 from relive.data.sources import DATASETS, Dataset, load_data
-from relive.errors import InputError, unknown
+from relive.errors import unknown
 from relive.evaluation import accuracy, average_accuracy, backward_transfer, forgetting
 from relive.experiments.paper import PRESETS, preset_settings
 from relive.experiments.spec import PROTOCOL_NAMES, RunResult, RunSpec
@@ -28,6 +27,7 @@ from relive.methods import check_scenario, make_method, method_class, settings_o
 from relive.networks import GenerativeClassifier
 from relive.scenarios import scenario_of
 from relive.seeds import stream
+from relive.threads import check_threads, threads
 from relive.versions import versions
 
 PROBES_PER_TASK = 10
@@ -135,24 +135,6 @@ class Checkpoint:
 
     def save(self, state: dict[str, Tensor], progress: Progress) -> None:
         """Keep the state after a finished task."""
-
-
-def check_threads(n: int) -> None:
-    """Refuse more threads than this machine has cores."""
-    cores = os.cpu_count() or 1
-    if n > cores:
-        raise InputError(f"threads = {n}: this machine has {cores} cores, and more threads than that only cost time")
-
-
-@contextlib.contextmanager
-def threads(n: int) -> Iterator[None]:
-    """Use that many threads for a while."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(n)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def run(
