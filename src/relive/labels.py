@@ -97,20 +97,16 @@ def joined(known: Array, new: Array) -> Array:
         )
     met = set(known.tolist())
     values = [*known.tolist(), *(label for label in new.tolist() if label not in met)]
-    types = [np.result_type(known, new)]
+    types: list[npt.DTypeLike] = [np.result_type(known, new)]
     if known.dtype.kind in "iu" and all(int(label) == label for label in values):
-        values, types = [int(label) for label in values], [known.dtype, np.dtype(np.int64), np.dtype(np.uint64)]
-    for dtype in types:
-        try:
-            result = np.array(values, dtype=dtype)
-        except OverflowError:
-            continue
-        if result.tolist() == values:
-            return result
-    raise InputError(
-        f"labels of type {new.dtype} cannot be kept exactly beside those known so far, of type {known.dtype}: "
-        "use one type of label"
-    )
+        values, types = [int(label) for label in values], [known.dtype, np.int64, np.uint64]
+    array = exact(values, types)
+    if array is None:
+        raise InputError(
+            f"labels of type {new.dtype} cannot be kept exactly beside those known so far, of type {known.dtype}: "
+            "use one type of label"
+        )
+    return array
 
 
 def digest_of(data: Array, y: Array) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import reprlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -120,10 +121,13 @@ def number(text: str) -> int | float | None:
     return None
 
 
-def exact(values: list[int | float]) -> Array | None:
-    """Return numbers as an array of one type that keeps each as it is, None if there is no such type."""
+def exact(values: list[Any], types: Sequence[npt.DTypeLike] = ()) -> Array | None:
+    """Return values as an array of the first of some types that keeps each as it is, None if there is no such type.
+
+    The types are those of whole or of other numbers, if none are given.
+    """
     whole = all(isinstance(value, int) for value in values)
-    for dtype in (np.int64, np.uint64) if whole else (np.float64,):
+    for dtype in types or ((np.int64, np.uint64) if whole else (np.float64,)):
         try:
             array = np.array(values, dtype=dtype)
         except OverflowError:
