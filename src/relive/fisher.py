@@ -47,8 +47,7 @@ def fisher_sum(
         p = masked(net.head(a2), active).softmax(1)
         for y, share in _label_choices(p, unit, active, labels):
             g3 = p - one_hot(y, p.shape[1]).to(p.dtype)  # (n, units): minus the gradient of log p at the logits
-            parts = zip(split(g3, blocks, 1), split(net.head.weight, blocks), strict=True)
-            g2 = sum(g @ weight for g, weight in parts) * (a2 > 0)
+            g2 = (g3 @ net.head.weight) * (a2 > 0)
             g1 = (g2 @ net.encoder.layer2.weight) * (a1 > 0)
             for name, g, a in zip(layers, (g1, g2, g3), (x, a1, a2), strict=True):
                 squared, a_squared = g.square() * share.unsqueeze(1), a.square()
