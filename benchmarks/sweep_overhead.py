@@ -40,7 +40,7 @@ def canned(spec: RunSpec, versions: dict[str, str]) -> RunResult:
         train_seconds=123.45678901234567,
         parameters=478_410,
         stored_numbers=0,
-        machine_load=1.0,
+        cpu_seconds=123.4,
         versions=versions,
     )
 

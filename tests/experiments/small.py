@@ -52,7 +52,7 @@ def small(protocol: str, scenario: str, method: str, seed: int = 0) -> RunSpec:
 def result_of(spec: RunSpec, versions: dict[str, str] | None = None) -> RunResult:
     """Return a made-up result: the same for the same spec."""
     x = 1 / (3 + spec.seed)
-    return RunResult(spec, x, [[x, 0.1], [0.2, x]], x, -x, [(0, 1, [x])], 1.5, 10, 0, None, versions or {"relive": "0"})
+    return RunResult(spec, x, [[x, 0.1], [0.2, x]], x, -x, [(0, 1, [x])], 1.5, None, 10, 0, versions or {"relive": "0"})
 
 
 # Stand-ins for a run.
@@ -217,7 +217,7 @@ def bits(store: Store) -> dict[str, Any]:
 
 
 def _bits(store: Store, result: RunResult) -> Iterator[tuple[str, Any]]:
-    yield from (result.to_json() | {"train_seconds": 0, "machine_load": 0}).items()
+    yield from (result.to_json() | {"train_seconds": 0, "cpu_seconds": 0}).items()
     path = store.directory(result.spec) / SAMPLES
     if path.exists():
         yield "samples", hashlib.sha256(path.read_bytes()).hexdigest()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import shutil
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,10 +22,11 @@ from relive.experiments.checkpoint import FileCheckpoint
 from relive.experiments.run import Observer, make_spec, run
 from relive.experiments.spec import RunSpec
 from relive.experiments.store import Store
+from relive.learner import Learner
 from relive.methods import METHODS
 from relive.versions import versions
 
-NOT_BITS = {"train_seconds", "machine_load"}  # how long it took, and what else the machine did
+NOT_BITS = {"train_seconds", "cpu_seconds"}  # how long it took
 
 
 def spec_of(method: str, scenario: str = "task", **changes: Any) -> RunSpec:
@@ -257,3 +259,29 @@ def test_the_observer_is_told_everything(tiny: Dataset) -> None:
 def test_the_default_data_set_is_the_spec_s(digits: Dataset) -> None:
     spec = replace(spec_of("none"), tasks=2, iters=1)
     assert bits_of(spec, None) == bits_of(spec, digits)
+
+
+def test_time_spent_waiting_is_not_processor_time(tiny: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    learn = Learner.learn
+
+    def wait_and_learn(*args: Any) -> None:
+        time.sleep(0.2)
+        learn(*args)
+
+    monkeypatch.setattr(Learner, "learn", wait_and_learn)
+    result = run(spec_of("none", tasks=2), data=tiny).result
+    assert result.cpu_seconds is not None
+    assert 0 < result.cpu_seconds < result.train_seconds - 0.3
+
+
+def test_looking_at_how_it_goes_is_not_training_time(tiny: Dataset) -> None:
+    class Slow(Observer):
+        def stepped(self, task: int, iteration: int, loss: float) -> None:
+            end = time.process_time() + 0.05
+            while time.process_time() < end:
+                pass
+
+    result = run(spec_of("none", tasks=2), data=tiny, observer=Slow()).result  # 8 steps
+    assert result.cpu_seconds is not None
+    assert result.cpu_seconds < 0.35
+    assert result.train_seconds < 0.35

@@ -30,8 +30,8 @@ def spec_of(
     return RunSpec(protocol=protocol, scenario=scenario, method=method, seed=seed, settings=chosen, **values)
 
 
-def result_of(spec: RunSpec, accuracy: float = 0.9, *, seconds: float = 100.0, load: float | None = 1.0) -> RunResult:
-    """Return a result of that average accuracy, with a matrix and a curve that fit it."""
+def result_of(spec: RunSpec, accuracy: float = 0.9, *, seconds: float = 100.0, share: float | None = 1.0) -> RunResult:
+    """Return a result of that average accuracy, with a matrix and a curve that fit it; share is of its core."""
     n = spec.tasks
     last = np.linspace(accuracy - 0.02 * min(1, 50 * (1 - accuracy)), accuracy + 0.02 * min(1, 50 * (1 - accuracy)), n)
     last = last - last.mean() + accuracy
@@ -50,9 +50,9 @@ def result_of(spec: RunSpec, accuracy: float = 0.9, *, seconds: float = 100.0, l
         backward_transfer=float(accuracy) - 0.98,
         curve=curve,
         train_seconds=seconds,
+        cpu_seconds=None if share is None else share * seconds,
         parameters=478_410,
         stored_numbers=0,
-        machine_load=load,
         versions=dict(VERSIONS),
     )
 
@@ -61,7 +61,7 @@ def _between(start: float, end: float, step: int, steps: int) -> float:
     return float(end if steps == 0 else start + (end - start) * step / steps)
 
 
-def paper_like(protocol: str = "split", seeds: int = 5, *, load: float | None = 1.0) -> list[RunResult]:
+def paper_like(protocol: str = "split", seeds: int = 5, *, share: float | None = 1.0) -> list[RunResult]:
     """Return runs of every cell that are drawn from what the paper published."""
     rng = np.random.default_rng(1)
     results = []
@@ -72,7 +72,7 @@ def paper_like(protocol: str = "split", seeds: int = 5, *, load: float | None = 
             accuracy = min(99.9, rng.normal(cell.mean, cell.sem * RUNS_PER_CELL**0.5)) / 100
             seconds = SECONDS.get(method, 80) * SCENARIO_SECONDS[scenario] * rng.normal(1, 0.03)
             spec = spec_of(protocol, scenario, method, seed)
-            results.append(result_of(spec, accuracy, seconds=float(seconds), load=load))
+            results.append(result_of(spec, accuracy, seconds=float(seconds), share=share))
     return results
 
 

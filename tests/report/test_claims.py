@@ -18,17 +18,17 @@ def check(results: list[RunResult], protocol: str = "split") -> list[Claim]:
     return claims(compare(results, protocol))
 
 
-def cell(scenario: str, method: str, *accuracies: float, seconds: float = 100, load: float = 1.0) -> list[RunResult]:
+def cell(scenario: str, method: str, *accuracies: float, seconds: float = 100, share: float = 1.0) -> list[RunResult]:
     return [
-        result_of(spec_of("split", scenario, method, seed), value / 100, seconds=seconds, load=load)
+        result_of(spec_of("split", scenario, method, seed), value / 100, seconds=seconds, share=share)
         for seed, value in enumerate(accuracies)
     ]
 
 
-def three(method: str, *accuracies: float, seconds: float = 100, load: float = 1.0) -> list[RunResult]:
+def three(method: str, *accuracies: float, seconds: float = 100, share: float = 1.0) -> list[RunResult]:
     """Return the same runs in all three scenarios."""
     return [
-        run for s in ("task", "domain", "class") for run in cell(s, method, *accuracies, seconds=seconds, load=load)
+        run for s in ("task", "domain", "class") for run in cell(s, method, *accuracies, seconds=seconds, share=share)
     ]
 
 
@@ -93,13 +93,13 @@ def test_training_times(seconds: float, faster: str, halved: str) -> None:
 
 
 def test_times_from_a_busy_machine_are_told_but_decide_nothing() -> None:
-    checked = check(three("dgr-distill", 95, seconds=100) + three("rtf", 95, seconds=50, load=2.0))
+    checked = check(three("dgr-distill", 95, seconds=100) + three("rtf", 95, seconds=50, share=0.9))
     assert checked[Halved].status == "cannot be said"
     assert checked[Halved].parts[0].text.endswith("= 0.50 (one run each), measured next to other work")
 
 
 def test_quiet_times_are_taken_where_there_are_any() -> None:
-    busy = [replace(run, machine_load=3.0, train_seconds=999.0) for run in three("rtf", 95, 95)[1::2]]
+    busy = [replace(run, cpu_seconds=500.0, train_seconds=999.0) for run in three("rtf", 95, 95)[1::2]]
     quiet = three("rtf", 95, seconds=50)
     part = check(three("dgr-distill", 95, seconds=100) + quiet + busy)[Halved].parts[0]
     assert part.text == "Task-IL: 50 s / 100 s = 0.50 (one run each)"

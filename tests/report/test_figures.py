@@ -51,9 +51,9 @@ def test_time_has_a_panel_per_scenario_and_a_star_per_mean() -> None:
     assert {"DGR+distill", "Offline", "hollow: timed next to other work"} <= words_of(figure)
 
 
-@pytest.mark.parametrize(("load", "hollow"), [(1.0, False), (2.0, True), (None, True)])
-def test_a_busy_run_is_hollow_and_keeps_its_colour(load: float | None, hollow: bool) -> None:
-    figure = figures.time_figure(compare([result_of(spec_of(), load=load)], "split"))
+@pytest.mark.parametrize(("share", "hollow"), [(1.0, False), (0.5, True), (None, True)])
+def test_a_busy_run_is_hollow_and_keeps_its_colour(share: float | None, hollow: bool) -> None:
+    figure = figures.time_figure(compare([result_of(spec_of(), share=share)], "split"))
     (mark,) = figure.axes[2].collections
     assert (len(np.asarray(mark.get_facecolor())) == 0) is hollow
     assert to_hex(tuple(np.asarray(mark.get_edgecolor())[0])) == style.METHOD_COLOURS["rtf"]

@@ -200,9 +200,19 @@ def test_mean_and_sem_of_one_value_has_no_sem() -> None:
     assert mean_and_sem([3.0]) == (3.0, None)
 
 
-@pytest.mark.parametrize(("load", "quiet"), [(None, False), (1.0, True), (1.5, True), (1.51, False)])
-def test_which_times_count(load: float | None, quiet: bool) -> None:
-    assert is_quiet(result_of(spec_of(), load=load)) is quiet
+@pytest.mark.parametrize(("share", "quiet"), [(None, False), (1.0, True), (0.96, True), (0.94, False)])
+def test_which_times_count(share: float | None, quiet: bool) -> None:
+    assert is_quiet(result_of(spec_of(), share=share)) is quiet
+
+
+def test_every_thread_needs_a_core() -> None:
+    two = replace(spec_of(), threads=2)
+    assert not is_quiet(result_of(two, share=1.0))
+    assert is_quiet(result_of(two, share=2.0))
+
+
+def test_a_run_of_no_time_has_no_share_of_it() -> None:
+    assert not is_quiet(result_of(spec_of(), seconds=0.0))
 
 
 def test_an_unknown_protocol_is_named() -> None:

@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 
 from relive.cli import sweeping
-from relive.cli.console import out
+from relive.cli.console import err, out
 
 EXAMPLES = """Examples:
 
@@ -31,7 +31,7 @@ def command(
     quiet: sweeping.QUIET = False,
 ) -> None:
     """Run every value of the grid once, judged on the test sets, and keep the best for `relive paper --tuned`."""
-    from relive.experiments.grid import grid_specs
+    from relive.experiments.grid import at_edge, grid_specs
     from relive.experiments.store import Store
     from relive.experiments.tuned import best, write_tuned
 
@@ -49,3 +49,6 @@ def command(
         mark = " ← chosen" if result is chosen else ""
         table.add_row(sweeping.settings(result.spec), f"{100 * result.average_accuracy:.2f} %{mark}")
     out.print(table)
+    for name in at_edge(protocol, method, chosen.spec.settings):
+        value = chosen.spec.settings[name]
+        err.print(f"[yellow]note:[/] {name} = {value:g} is at the edge of its grid; a better value may lie beyond")

@@ -66,7 +66,7 @@ class FileCheckpoint(Checkpoint):
             "matrix": progress.matrix,
             "curve": progress.curve,
             "train_seconds": progress.train_seconds,
-            "loads": progress.loads,
+            "cpu_seconds": progress.cpu_seconds,
             "n_samples": len(progress.samples),
         }
         samples = {f"samples.{k}": torch.from_numpy(a) for k, a in enumerate(progress.samples)}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from relive.errors import InputError
-from relive.experiments.paper import GRID_SEED, GRIDS
+from relive.experiments.paper import GRID_SEED, GRIDS, NOTHING_BEYOND
 from relive.experiments.spec import RunSpec
 from relive.experiments.sweep import specs_of
 
@@ -21,3 +23,17 @@ def grid_specs(protocol: str, scenario: str, method: str) -> list[RunSpec]:
     if not specs:
         raise InputError(f"{method} does not work in scenario {scenario!r}")
     return specs
+
+
+def at_edge(protocol: str, method: str, settings: Mapping[str, float]) -> list[str]:
+    """Return which chosen settings are at an edge of their grid, so that a better value may lie beyond.
+
+    >>> at_edge("split", "online-ewc", {"lam": 1.0, "gamma": 1.0})
+    ['lam']
+    """
+    grid = GRIDS[protocol, method]
+    return [
+        name
+        for name, values in grid.items()
+        if settings[name] in (min(values), max(values)) and settings[name] != NOTHING_BEYOND.get(name)
+    ]

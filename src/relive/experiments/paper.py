@@ -49,6 +49,7 @@ for _protocol, _n in _POWERS.items():
     GRIDS[_protocol, "ewc"] = {"lam": [10.0**k for k in range(_n)]}
     GRIDS[_protocol, "online-ewc"] = {"lam": [10.0**k for k in range(_n)], "gamma": [0.7, 0.8, 0.9, 1.0]}
     GRIDS[_protocol, "si"] = {"c": [10.0**k for k in range(-3, 6)]}
+NOTHING_BEYOND = {"proportion": 0.0, "gamma": 1.0}  # edges of a grid because the setting ends there
 
 _TABLES = {
     "split": {

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import statistics
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -114,7 +112,7 @@ class Progress:
     matrix: list[list[float]] = field(default_factory=list)
     curve: list[tuple[int, int, list[float]]] = field(default_factory=list)
     train_seconds: float = 0.0
-    loads: list[float] = field(default_factory=list)
+    cpu_seconds: float = 0.0
     samples: list[npt.NDArray[np.uint8]] = field(default_factory=list)
 
 
@@ -195,22 +193,28 @@ def run(
 def _learn_task(learner: Learner, tasks: list[Task], iters: int, progress: Progress, observer: Observer) -> None:
     """Learn the last of the tasks, looking at the accuracy now and then with the clock stopped."""
     k, every = len(tasks) - 1, max(1, iters // PROBES_PER_TASK)
-    paused = 0.0
+    paused = np.zeros(2)
 
     def on_step(iteration: int, loss: float) -> None:
         nonlocal paused
-        start = time.perf_counter()
+        start = _clocks()
         observer.stepped(k, iteration, loss)
         if iteration % every == 0 or iteration == 1:
             accuracies = [accuracy(learner, task, j, PROBE_ROWS) for j, task in enumerate(tasks)]
             progress.curve.append((k, iteration, accuracies))
-            progress.loads.append(os.getloadavg()[0])
             observer.probed(k, accuracies)
-        paused += time.perf_counter() - start
+        paused += _clocks() - start
 
-    start = time.perf_counter()
+    start = _clocks()
     learner.learn(tasks, iters, on_step)
-    progress.train_seconds += time.perf_counter() - start - paused
+    seconds, cpu_seconds = _clocks() - start - paused
+    progress.train_seconds += float(seconds)
+    progress.cpu_seconds += float(cpu_seconds)
+
+
+def _clocks() -> npt.NDArray[np.float64]:
+    """Return the time of day, and the processor time that this process has had."""
+    return np.array([time.perf_counter(), time.process_time()])
 
 
 def _samples(learner: Learner, task: Task, rng: torch.Generator) -> list[npt.NDArray[np.uint8]]:
@@ -230,8 +234,8 @@ def _result(spec: RunSpec, learner: Learner, tasks: list[Task], progress: Progre
         backward_transfer=backward_transfer(progress.matrix),
         curve=progress.curve,
         train_seconds=progress.train_seconds,
+        cpu_seconds=progress.cpu_seconds,
         parameters=learner.n_parameters,
         stored_numbers=learner.method.stored_numbers(tasks),
-        machine_load=round(statistics.median(progress.loads), 2),
         versions=versions(),
     )

@@ -144,13 +144,13 @@ class RunResult:
         Accuracy while learning: (task, iteration, accuracy on each task so far, on part of the test rows).
     train_seconds
         Time spent learning, evaluation excluded.
+    cpu_seconds
+        Processor time spent in it, or None where it is not known. Less than ``train_seconds`` on one thread means that
+        the run waited for a core, and its time says little.
     parameters
         Numbers that are trained.
     stored_numbers
         Numbers that the method keeps between tasks besides them.
-    machine_load
-        The median of the machine's load average while it ran (1 is this run alone), or None where it is not
-        known. A time measured next to other work says little.
     versions
         What ran it.
     """
@@ -162,9 +162,9 @@ class RunResult:
     backward_transfer: float
     curve: list[tuple[int, int, list[float]]]
     train_seconds: float
+    cpu_seconds: float | None
     parameters: int
     stored_numbers: int
-    machine_load: float | None
     versions: dict[str, str]
 
     def to_json(self) -> dict[str, Any]:

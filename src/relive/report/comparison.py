@@ -19,7 +19,7 @@ from relive.fidelity import AS_RUN
 
 ALPHA = 0.05
 ONE_RUN_SDS, ONE_RUN_POINTS = 3.0, 1.0
-BUSY_LOAD = 1.5  # above this the machine did other work too, and a time says little
+OWN_CORE = 0.95  # of the time; a run that had less waited for others, and its time says little
 
 Key = TypeVar("Key")
 Verdict = Literal["agrees", "in range", "higher", "lower", "missing"]
@@ -184,8 +184,16 @@ def percents(runs: Iterable[RunResult]) -> list[float]:
 
 
 def is_quiet(run: RunResult) -> bool:
-    """Say whether a run is known to have had the machine to itself, so that its time counts."""
-    return run.machine_load is not None and run.machine_load <= BUSY_LOAD
+    """Say whether a run is known to have had a core to itself for each of its threads, so that its time counts."""
+    share = core_share(run)
+    return share is not None and share >= OWN_CORE
+
+
+def core_share(run: RunResult) -> float | None:
+    """Return which part of its training time a run had its cores, or None if that is not known."""
+    if run.cpu_seconds is None or not run.train_seconds:
+        return None
+    return run.cpu_seconds / (run.train_seconds * run.spec.threads)
 
 
 def welch(mean: float, sem: float, n: int, mean2: float, sem2: float, n2: int) -> float:

@@ -15,7 +15,7 @@ from relive.experiments.spec import SCENARIO_NAMES, RunResult
 from relive.experiments.store import Store, read_samples
 from relive.experiments.tuned import Tuned
 from relive.report import figures, pictures
-from relive.report.comparison import BUSY_LOAD, Comparison
+from relive.report.comparison import OWN_CORE, Comparison
 from relive.report.style import METHOD_TITLES, PROTOCOL_TITLES, SCENARIO_TITLES
 from relive.report.tables import settings_notes
 
@@ -88,9 +88,9 @@ def gallery(table: Comparison, results: Sequence[RunResult], tuned: Tuned, root:
         yield Drawn(
             f"time-{name}",
             f"{protocol}: accuracy against training time (figure {4 if name == 'split' else 5})",
-            "A mark per run, a star per mean of several. Hollow: the machine did other work at the same time (its load "
-            f"was above {BUSY_LOAD:g} or is not known), so that the time says little; a star's time is that of the "
-            f"other runs where there are any. {settings}",
+            "A mark per run, a star per mean of several. Hollow: it had to share its core (for more than "
+            f"{1 - OWN_CORE:.0%} of the time, or it is not known), so that the time says little; a star's time is that "
+            f"of the other runs where there are any. {settings}",
             f"Scatter plots of average accuracy against training seconds on {protocol}, one per scenario.",
             figures.time_figure(table),
         )

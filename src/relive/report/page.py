@@ -22,7 +22,16 @@ from relive.fidelity import AS_RUN, name_of
 from relive.files import write_atomic
 from relive.report import style, tables
 from relive.report.claims import Claim, claims
-from relive.report.comparison import METHODS, Compared, Comparison, as_in_paper, compare, is_quiet, preferred
+from relive.report.comparison import (
+    METHODS,
+    Compared,
+    Comparison,
+    as_in_paper,
+    compare,
+    core_share,
+    is_quiet,
+    preferred,
+)
 from relive.report.figures import save
 from relive.report.gallery import Drawn, examples, gallery
 
@@ -209,6 +218,7 @@ def _rows(report: Report) -> list[dict[str, Any]]:
             "settings": style.settings_text(run.spec.settings),
             "fidelity": name_of(run.spec.fidelity),
             "quiet": is_quiet(run),
+            "core_share": core_share(run),
         }
         for run in sorted(report.results, key=_paper_order)
     ]

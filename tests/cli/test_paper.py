@@ -1,0 +1,173 @@
+"""``relive paper`` and ``relive grid`` as a user meets them: real MNIST and real workers, with few iterations."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from relive.cli import main
+from relive.experiments import paper
+from relive.experiments.store import Store
+from relive.experiments.tuned import read_tuned
+
+SMALL: dict[str, Any] = {"iters": 4, "hidden": 10, "latent": 4, "batch_size": 16}
+SCRIPT = f"""
+from relive.cli import main
+from relive.experiments import paper
+
+for preset in paper.PRESETS.values():
+    preset.update({SMALL} | {{"iters": 60}})
+main()
+"""
+
+
+class Said(NamedTuple):
+    """What a command left: its exit code, and what it printed where."""
+
+    code: int
+    out: str
+    err: str
+
+
+Command = Callable[..., Said]
+
+
+@pytest.fixture
+def relive(
+    tmp_path: Path, mnist_home: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Command:
+    """Commands with presets that take no time, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RELIVE_DATA", str(mnist_home))
+    for preset in paper.PRESETS.values():
+        for name, value in SMALL.items():
+            monkeypatch.setitem(preset, name, value)
+
+    def command(*words: str) -> Said:
+        monkeypatch.setattr(sys, "argv", ["relive", *words])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        out, err = capfd.readouterr()
+        return Said(int(ended.value.code or 0), out, err)
+
+    return command
+
+
+def cell_of(relive: Command, scenario: str, method: str, *options: str) -> dict[str, Any]:
+    cells = json.loads(relive("table", "--format", "json", *options).out)["cells"]
+    (found,) = [cell for cell in cells if (cell["scenario"], cell["method"]) == (scenario, method)]
+    return dict(found)
+
+
+def test_the_papers_table_and_what_is_done_is_not_done_again(relive: Command, tmp_path: Path) -> None:
+    asked = ["paper", "--scenario", "class", "--method", "none", "--method", "rtf", "--seeds", "2"]
+    first = relive(*asked)
+    assert first.code == 0, first.err
+    assert "4 of 4 runs done" in first.err
+    assert "92.56" in first.out
+    results, damaged = Store(tmp_path / "runs").scan()
+    assert (len(results), damaged) == (4, [])
+    cell = cell_of(relive, "class", "rtf")
+    assert cell["n"] == 2
+    assert cell_of(relive, "task", "rtf")["verdict"] == "missing"
+    stamps = [path.stat().st_mtime_ns for path in sorted(tmp_path.glob("runs/*/result.json"))]
+    again = relive(*asked)
+    assert (again.code, again.out) == (0, first.out)
+    assert [path.stat().st_mtime_ns for path in sorted(tmp_path.glob("runs/*/result.json"))] == stamps
+
+
+def test_a_search_chooses_what_tuned_runs_use(relive: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(paper.GRIDS, ("split", "si"), {"c": [0.01, 1e3, 1e38]})
+    tuned = ["paper", "--scenario", "task", "--method", "si", "--seeds", "2", "--tuned"]
+    before = relive(*tuned)
+    assert before.code == 2
+    assert "first run: relive grid --protocol split --scenario task --method si" in before.err
+    searched = relive("grid", "--scenario", "task", "--method", "si", "--quiet")
+    assert searched.code == 0, searched.err
+    assert searched.out.count("← chosen") == 1
+    runs = {run.spec.settings["c"]: run.average_accuracy for run in Store(tmp_path / "runs").scan()[0]}
+    best = max(runs, key=lambda c: runs[c])
+    chosen = read_tuned(tmp_path / "runs")["split", "task", "si"]["c"]
+    assert runs[chosen] == runs[best]
+    assert (f"c = {chosen:g} is at the edge of its grid" in searched.err) is (chosen != 1e3)
+    assert relive(*tuned, "--quiet").code == 0
+    assert cell_of(relive, "task", "si", "--tuned")["n"] == 2  # the search's own run does not count
+    assert cell_of(relive, "task", "si", "--tuned")["settings"]["c"] == chosen
+    assert cell_of(relive, "task", "si")["n"] == 0
+
+
+def test_a_failing_run_is_named_and_the_others_are_kept(
+    relive: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(paper.GRIDS, ("split", "si"), {"c": [1.0, 1e38], "xi": [1e-12]})
+    monkeypatch.setitem(paper.PRESETS["split"], "iters", 20)
+    said = relive("grid", "--scenario", "task", "--method", "si")
+    assert said.code == 1
+    assert "failed: split-task-si-mnist-seed1000" in said.err
+    assert "1 of 2 runs failed, each twice; the others are in runs" in said.err
+    assert said.out == ""
+    assert [run.spec.settings["c"] for run in Store(tmp_path / "runs").scan()[0]] == [1.0]
+    assert read_tuned(tmp_path / "runs") == {}  # nothing is chosen from half a search
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["paper", "--protocol", "spilt"], "did you mean 'split'"),
+        (["paper", "--method", "rft"], "did you mean 'rtf'"),
+        (["paper", "--scenario", "task", "--scenario", "clas"], "did you mean 'class'"),
+        (["paper", "--method", "xdg", "--scenario", "class"], "there is nothing to run"),
+        (["paper", "--engine", "slurm"], "engine = 'slurm': choose local or dask"),
+        (["paper", "--engine", "dask"], "--engine dask needs --scheduler"),
+        (["paper", "--workers", "0"], "workers"),
+        (["paper", "--seeds", "0"], "--seeds"),
+        (["grid", "--method", "si", "--scenario", "clas"], "did you mean 'class'"),
+        (["grid", "--method", "lwf"], "lwf has no hyperparameter to search"),
+        (["grid", "--method", "xdg", "--scenario", "class"], "xdg does not work in scenario 'class'"),
+    ],
+)
+def test_bad_input_gets_a_clear_message_and_changes_nothing(
+    relive: Command, tmp_path: Path, words: list[str], message: str
+) -> None:
+    said = relive(*words)
+    assert (said.code, said.out) == (2, "")
+    assert message in said.err
+    assert "Traceback" not in said.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_ctrl_c_says_what_is_kept_and_the_same_command_goes_on(tmp_path: Path, mnist_home: Path) -> None:
+    asked = ["paper", "--scenario", "task", "--method", "none", "--seeds", "6", "--workers", "1"]
+    command = [sys.executable, "-c", SCRIPT, *asked]
+    environment = {**os.environ, "RELIVE_DATA": str(mnist_home), "COLUMNS": "200"}
+    process = subprocess.Popen(
+        command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    end = time.monotonic() + 90
+    while not list(tmp_path.glob("runs/*/result.json")):
+        assert time.monotonic() < end
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert out == ""
+    assert "the same command goes on from there" in err
+    assert "Traceback" not in err
+    kept = len(Store(tmp_path / "runs").scan()[0])
+    assert 1 <= kept < 6
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(Store(tmp_path / "runs").scan()[0]) == 6
+    assert "85.15" in done.stdout
