@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from relive.experiments.paper import GRIDS, PUBLISHED
+import numpy as np
+from benchmarks.ledger import tables, take
+
+from relive.experiments.paper import PUBLISHED
 from relive.experiments.store import Store
-from relive.experiments.tuned import read_tuned
+from relive.experiments.tuned import read_tuned, write_tuned
 from relive.report.comparison import compare
-from relive.report.tables import accuracy_text, as_markdown
+from tests.report.fake import searched as searched_runs
+from tests.report.fake import spec_of
 
 ROOT = Path(__file__).parents[2]
 LEDGER = ROOT / "results"
@@ -28,11 +32,23 @@ def test_every_cell_of_table_1_has_a_run() -> None:
 
 def test_the_docs_have_what_the_ledger_gives() -> None:
     page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
-    results = Store(LEDGER).scan()[0]
-    assert as_markdown(compare(results, "split")) in page, "relive table --runs-dir results --format markdown"
-    tuned = compare(results, "split", read_tuned(LEDGER))
-    searched = [cell for (_, method), cell in tuned.cells.items() if ("split", method) in GRIDS and cell.n]
-    for cell in searched:
-        assert f"{accuracy_text(cell.mean, cell.sem)} % (n = {cell.n})" in page, (
-            "relive table --runs-dir results --tuned"
-        )
+    for table in tables(Store(LEDGER).scan()[0], read_tuned(LEDGER)).values():
+        assert table.strip() in page, "bring them up to date with: python -m benchmarks.ledger"
+
+
+def test_finished_runs_are_taken_once_and_without_their_pictures(tmp_path: Path) -> None:
+    runs, ledger = tmp_path / "runs", tmp_path / "results"
+    results, tuned = searched_runs("split", "task", ("si", "online-ewc"))
+    for result in results:
+        Store(runs).prepare(result.spec)
+        Store(runs).save(result, [np.zeros((1, 2, 2), np.uint8)])
+    Store(runs).prepare(spec_of(seed=7))  # under way
+    write_tuned(runs, tuned)
+    assert take(runs, ledger) == len(results)
+    assert take(runs, ledger) == 0
+    assert {path.name for path in ledger.rglob("*") if path.is_file()} == {"spec.json", "result.json", "tuned.json"}
+    assert len(Store(ledger).scan()[0]) == len(results)
+    online, si = tables(results, read_tuned(ledger))["searches"].split("\n\n")
+    assert [line.count("|") for line in online.splitlines()] == [16] * 6  # λ from 1 to 1e13, a row for each of four γ
+    assert (online.count("**"), si.count("**")) == (2, 2)
+    assert si.startswith("| SI: c = | 0.001 |")

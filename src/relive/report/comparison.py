@@ -156,6 +156,17 @@ def as_in_paper(spec: RunSpec, settings: Mapping[str, float]) -> bool:
     )
 
 
+def searched(results: Iterable[RunResult], protocol: str) -> dict[tuple[str, str], list[RunResult]]:
+    """Return the runs of a protocol's grid searches, by scenario and method."""
+    found = defaultdict(list)
+    for result in results:
+        spec = result.spec
+        ours = spec.protocol == protocol and spec.seed == GRID_SEED and (protocol, spec.method) in GRIDS
+        if ours and as_in_paper(spec, spec.settings):
+            found[spec.scenario, spec.method].append(result)
+    return dict(found)
+
+
 def counted(results: Iterable[RunResult], settings: Mapping[str, float]) -> list[RunResult]:
     """Return the results that count for a cell, by seed; the grid search's own run does not.
 

@@ -18,12 +18,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from relive.experiments.paper import GRID_SEED, GRIDS, preset_settings
+from relive.experiments.paper import GRIDS, preset_settings
 from relive.experiments.spec import SCENARIO_NAMES, RunResult
 from relive.experiments.tuned import Tuned
 from relive.files import write_atomic
 from relive.report import style
-from relive.report.comparison import METHODS, Compared, Comparison, as_in_paper, is_quiet
+from relive.report.comparison import METHODS, Compared, Comparison, is_quiet, searched
 
 SEARCHED = ("xdg", "ewc", "online-ewc", "si")  # in the paper's order
 GREY = "0.45"
@@ -117,12 +117,7 @@ def grid_figure(results: Iterable[RunResult], tuned: Tuned, protocol: str) -> Fi
 
     A star marks the chosen value, a dotted line the default one.
     """
-    found = defaultdict(list)
-    for result in results:
-        spec = result.spec
-        searched = spec.protocol == protocol and spec.seed == GRID_SEED and (protocol, spec.method) in GRIDS
-        if searched and as_in_paper(spec, spec.settings):
-            found[spec.scenario, spec.method].append(result)
+    found = searched(results, protocol)
     scenarios = [name for name in SCENARIO_NAMES if any(scenario == name for scenario, _ in found)]
     if not scenarios:
         return None
@@ -130,7 +125,7 @@ def grid_figure(results: Iterable[RunResult], tuned: Tuned, protocol: str) -> Fi
     panels = figure.subplots(len(scenarios), len(SEARCHED), squeeze=False, sharey="row")
     for row, scenario in zip(panels, scenarios, strict=True):
         for axis, method in zip(row, SEARCHED, strict=True):
-            runs = found[scenario, method]
+            runs = found.get((scenario, method))
             if runs:
                 _grid_panel(axis, runs, tuned.get((protocol, scenario, method)))
             else:

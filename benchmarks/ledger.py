@@ -1,0 +1,97 @@
+"""Bring finished runs into the ledger, results/, and the tables of docs/results.md up to date with it.
+
+    python -m benchmarks.ledger [RUNS_DIR]
+
+Of each run that RUNS_DIR has and results/ lacks, its spec and its result are taken (its pictures are not: they are
+large), and what its grid searches chose. Without RUNS_DIR only the tables are written again.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+from relive.experiments.paper import GRIDS
+from relive.experiments.spec import SCENARIO_NAMES, RunResult
+from relive.experiments.store import RESULT, SPEC, Store
+from relive.experiments.tuned import Tuned, read_tuned, write_tuned
+from relive.files import write_atomic
+from relive.report.comparison import compare, searched
+from relive.report.style import METHOD_TITLES, SCENARIO_TITLES, SYMBOLS, settings_text
+from relive.report.tables import as_markdown
+
+ROOT = Path(__file__).parents[1]
+LEDGER, PAGE = ROOT / "results", ROOT / "docs" / "results.md"
+
+
+def take(runs: Path, ledger: Path) -> int:
+    """Copy what the ledger lacks, and return how many runs that were."""
+    there, here = Store(runs), Store(ledger)
+    new = [run.spec for run in there.scan()[0] if not (here.directory(run.spec) / RESULT).exists()]
+    for spec in new:
+        here.directory(spec).mkdir(parents=True, exist_ok=True)
+        for name in (SPEC, RESULT):  # the result last: with it the run counts
+            write_atomic(here.directory(spec) / name, (there.directory(spec) / name).read_bytes())
+    write_tuned(ledger, read_tuned(runs))
+    return len(new)
+
+
+def tables(results: list[RunResult], tuned: Tuned) -> dict[str, str]:
+    """Return the parts of the page that the ledger decides, by the name of their marks."""
+    parts = {"split": as_markdown(compare(results, "split"))}
+    if tuned:
+        parts["tuned"] = as_markdown(compare(results, "split", tuned))
+        parts["searches"] = "\n\n".join(searches(results, tuned, "split"))
+    if any(result.spec.protocol == "permuted" for result in results):
+        parts["permuted"] = as_markdown(compare(results, "permuted"))
+    return parts
+
+
+def searches(results: list[RunResult], tuned: Tuned, protocol: str) -> Iterator[str]:
+    """Yield a table per method whose settings were searched: a row per scenario, the chosen value in bold."""
+    found = searched(results, protocol)
+    for method in (name for which, name in GRIDS if which == protocol):
+        name, *others = GRIDS[protocol, method]
+        values = GRIDS[protocol, method][name]
+        lines = []
+        for scenario in SCENARIO_NAMES:
+            rows: dict[str, dict[float, RunResult]] = defaultdict(dict)
+            for run in found.get((scenario, method), []):
+                settings = run.spec.settings
+                rows[settings_text({key: settings[key] for key in others})][settings[name]] = run
+            chosen = tuned.get((protocol, scenario, method))
+            for rest, runs in sorted(rows.items()):
+                title = f"{SCENARIO_TITLES[scenario]}, {rest}".removesuffix(", ")
+                lines.append([title, *(_accuracy(runs.get(value), chosen) for value in values)])
+        if lines:
+            head = [f"{METHOD_TITLES[method]}: {SYMBOLS[name]} =", *(f"{value:g}" for value in values)]
+            yield "\n".join("| " + " | ".join(line) + " |" for line in [head, ["---"] * len(head), *lines])
+
+
+def _accuracy(run: RunResult | None, chosen: dict[str, float] | None) -> str:
+    if run is None:
+        return ""
+    text = f"{100 * run.average_accuracy:.2f}"
+    return f"**{text}**" if run.spec.settings == chosen else text
+
+
+def main() -> None:
+    """Take the runs and write the tables between their marks."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("runs_dir", nargs="?", type=Path)
+    options = parser.parse_args()
+    if options.runs_dir:
+        print(f"new runs  {take(options.runs_dir, LEDGER)}")
+    text = PAGE.read_text(encoding="utf-8")
+    for name, table in tables(Store(LEDGER).scan()[0], read_tuned(LEDGER)).items():
+        begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+        before, rest = text.split(begin)
+        text = f"{before}{begin}\n\n{table.strip()}\n\n{end}{rest.split(end)[1]}"
+    write_atomic(PAGE, text.encode())
+    print(f"tables    {PAGE}")
+
+
+if __name__ == "__main__":
+    main()
