@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,6 +54,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("report")
     grid, tuned = searched("split", "task", ("si",))
     runs = [run for run in paper_like("split", 2) if run.spec.method in ("none", "si", "dgr-distill", "rtf")]
+    runs[0] = replace(runs[0], cpu_seconds=None)
     return write(Report(folder, runs + grid, tuned, {}), folder / "report.html")[0]
 
 
@@ -78,7 +80,7 @@ class Visit:
         """The shown cells below a heading."""
         place = self.page.locator("#run-table thead th").all_inner_texts()
         index = next(i for i, text in enumerate(place) if text.startswith(label))
-        return self.page.locator(f"#run-table tbody tr:not([hidden]) td:nth-child({index + 1})").all_inner_texts()
+        return self.page.locator(f"#run-table tbody tr:not([hidden]) > :nth-child({index + 1})").all_inner_texts()
 
     def heading(self, label: str) -> None:
         """Click on a heading of the table of runs."""
@@ -129,6 +131,18 @@ def test_filters_narrow_the_rows_and_say_how_many_are_left(visit: Visit) -> None
     assert visit.page.locator("#shown").inner_text() == f"1 of {total} runs"
     visit.page.get_by_label("Search", exact=True).fill("nothing like this")
     assert visit.column("Seed") == []
+
+
+def test_a_run_that_is_used_twice_is_found_under_both_uses(visit: Visit) -> None:
+    for use in ("table", "tuned table"):
+        visit.page.get_by_label("Used in", exact=True).select_option(use)
+        assert any(text == "table, tuned table" for text in visit.column("Used in"))
+
+
+def test_what_is_not_known_is_last_either_way(visit: Visit) -> None:
+    for _ in range(2):
+        visit.heading("Core (%)")
+        assert visit.column("Core")[-1] == "?"
 
 
 def test_a_filter_survives_sorting(visit: Visit) -> None:

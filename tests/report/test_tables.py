@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 from scipy.special import betainc
+from scipy.stats import ttest_ind
 
 from relive.errors import InputError
 from relive.experiments.paper import GRID_SEED, PUBLISHED
@@ -22,7 +23,17 @@ from relive.experiments.spec import RunResult
 from relive.fidelity import AS_WRITTEN
 from relive.methods import METHODS as ALL_METHODS
 from relive.report import style
-from relive.report.comparison import METHODS, Comparison, compare, holm, is_quiet, mean_and_sem, preferred, welch
+from relive.report.comparison import (
+    METHODS,
+    Comparison,
+    compare,
+    holm,
+    is_quiet,
+    mean_and_sem,
+    preferred,
+    welch,
+    welch_margin,
+)
 from relive.report.tables import FORMATS, as_csv, as_json, as_latex, as_markdown, as_text, records, settings_notes
 from tests.report.fake import paper_like, result_of, searched, spec_of
 
@@ -129,6 +140,26 @@ def test_welch_by_hand_for_any_numbers(a: tuple[float, float, int], b: tuple[flo
     assert p == pytest.approx(welch_by_hand(a, b), rel=1e-6, abs=1e-12)
 
 
+def test_the_interval_is_that_of_raw_runs() -> None:
+    a, b = [91.0, 93.5, 92.0, 90.1], [92.0, 92.2, 91.7, 92.9, 92.4]
+    (m1, s1), (m2, s2) = mean_and_sem(a), mean_and_sem(b)
+    assert s1 is not None
+    assert s2 is not None
+    expected = ttest_ind(a, b, equal_var=False).confidence_interval(0.95)
+    margin = welch_margin(s1, 4, s2, 5)
+    assert (m1 - m2 - margin, m1 - m2 + margin) == pytest.approx((expected.low, expected.high))
+    assert welch_margin(0, 3, 0, 20) == 0
+
+
+def test_a_difference_that_may_be_large_does_not_agree() -> None:
+    cell = compare(runs(60, 85, 92), "split").cells[RTF]
+    assert cell.p_holm is not None
+    assert cell.p_holm > 0.05
+    assert cell.interval is not None
+    assert cell.interval[0] < -20
+    assert cell.verdict == "undecided"
+
+
 def test_welch_without_any_spread() -> None:
     assert welch(90, 0, 3, 90, 0, 20) == 1
     assert welch(90, 0, 3, 91, 0, 20) == 0
@@ -170,6 +201,9 @@ def test_the_correction_is_for_the_cells_tested() -> None:
         ([92.5, 92.6, 92.4, 92.9], "agrees"),
         ([95.5, 95.6, 95.4, 95.9], "higher"),
         ([85.5, 85.6, 85.4, 85.9], "lower"),
+        ([86.5, 92.6, 95.4], "undecided"),  # 91.5 +- 6.5: it may be far off
+        ([91.00, 91.02], "in range"),  # two that are alike by chance prove nothing
+        ([80.00, 80.02], "lower"),
         ([], "missing"),
     ],
 )
@@ -255,7 +289,7 @@ def test_markdown_has_a_row_per_method(table: Comparison) -> None:
     rows = [line for line in as_markdown(table).splitlines() if line.startswith("|")]
     assert len(rows) == 2 + 10
     assert all(row.count("|") == 5 for row in rows)
-    assert "**81.00 ± 0.58** (n=3)<br>paper 92.56 ± 0.21<br>−11.56 ▼ lower" in rows[-2]
+    assert "**81.00 ± 0.58** (n=3)<br>paper 92.56 ± 0.21<br>−11.56 [−13.72, −9.40] ▼ lower" in rows[-2]
     assert rows[3].endswith("| – | – |")
 
 

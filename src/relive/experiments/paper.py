@@ -28,7 +28,7 @@ _SETTINGS: dict[str, dict[str, float]] = {
     "online-ewc": {"lam": 5000.0, "gamma": 1.0},
     "si": {"c": 0.1, "xi": 0.1},
 }
-_XDG = {"split": {"proportion": 0.95}, "permuted": {"proportion": 0.55}}
+NO_DEFAULT = {("split", "xdg"): {"proportion": 0.95}, ("permuted", "xdg"): {"proportion": 0.55}}
 
 
 def preset_settings(protocol: str, method: str) -> dict[str, float]:
@@ -37,7 +37,7 @@ def preset_settings(protocol: str, method: str) -> dict[str, float]:
     >>> preset_settings("permuted", "xdg")
     {'proportion': 0.55}
     """
-    return dict(_XDG.get(protocol, {}) if method == "xdg" else _SETTINGS.get(method, {}))
+    return dict(NO_DEFAULT.get((protocol, method), _SETTINGS.get(method, {})))
 
 
 # What the grid searches try, each range wide enough that the best value is not at its edge.

@@ -18,7 +18,7 @@ from relive.data.sources import DATASETS, Dataset, load_data
 from relive.errors import unknown
 from relive.evaluation import accuracy, average_accuracy, backward_transfer, forgetting
 from relive.experiments.paper import PRESETS, preset_settings
-from relive.experiments.spec import PROTOCOL_NAMES, RunResult, RunSpec
+from relive.experiments.spec import PROBE_ROWS, PROTOCOL_NAMES, RunResult, RunSpec
 from relive.fidelity import AS_RUN, Fidelity, fidelity_of
 from relive.learner import Learner
 from relive.methods import check_scenario, make_method, method_class, settings_of
@@ -29,7 +29,6 @@ from relive.threads import check_threads, threads
 from relive.versions import versions
 
 PROBES_PER_TASK = 10
-PROBE_ROWS = 500  # test rows per task when the accuracy is only looked at in passing
 N_SAMPLES = 100
 
 

@@ -16,6 +16,7 @@ from relive.fidelity import AS_RUN, Fidelity
 
 PROTOCOL_NAMES = ("split", "permuted")
 SCENARIO_NAMES = ("task", "domain", "class")
+PROBE_ROWS = 500  # test rows per task when the accuracy is only looked at in passing
 
 
 @dataclass(frozen=True)

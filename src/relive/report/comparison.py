@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeVar
 
+from scipy.stats import t as student
 from scipy.stats import ttest_ind_from_stats
 
 from relive.errors import unknown
@@ -18,11 +19,12 @@ from relive.experiments.tuned import Tuned
 from relive.fidelity import AS_RUN
 
 ALPHA = 0.05
-ONE_RUN_SDS, ONE_RUN_POINTS = 3.0, 1.0
+TESTED_RUNS = 3  # with two, a spread near 0 comes by chance too often for a test
+RANGE_SDS, RANGE_POINTS = 3.0, 1.0  # how far a single published run may be from the mean
 OWN_CORE = 0.95  # of the time; a run that had less waited for others, and its time says little
 
 Key = TypeVar("Key")
-Verdict = Literal["agrees", "in range", "higher", "lower", "missing"]
+Verdict = Literal["agrees", "undecided", "in range", "higher", "lower", "missing"]
 METHODS = tuple(dict.fromkeys(method for _, _, method in PUBLISHED))
 
 
@@ -44,9 +46,12 @@ class Compared:
         The paper's mean and SEM of 20 runs.
     p, p_holm
         Welch's test against the published cell, and corrected for the number of cells tested; None if not tested.
+    interval
+        Of the difference to the published mean, 95 %, in points; None if not tested.
     verdict
-        ``"agrees"`` means that no difference was shown, not that there is none; ``"in range"`` is the weaker word for
-        a single run.
+        ``"higher"`` and ``"lower"`` if a difference was shown. If none was, ``"agrees"`` if the interval is within what
+        a single published run may differ from the mean, else ``"undecided"``: there are too few runs to tell. One or
+        two runs are not tested, their mean is ``"in range"`` or it is not.
     note
         What a reader should know about this verdict.
     """
@@ -60,6 +65,7 @@ class Compared:
     sem: float | None = None
     p: float | None = None
     p_holm: float | None = None
+    interval: tuple[float, float] | None = None
     verdict: Verdict = "missing"
     note: str = ""
 
@@ -72,6 +78,11 @@ class Compared:
     def difference(self) -> float | None:
         """Ours minus published, in points."""
         return None if self.mean is None else self.mean - self.published.mean
+
+    @property
+    def range(self) -> float:
+        """How far from the published mean a single run may be, in points."""
+        return max(RANGE_SDS * self.published.sem * math.sqrt(RUNS_PER_CELL), RANGE_POINTS)
 
 
 @dataclass(frozen=True)
@@ -119,7 +130,7 @@ def compare(results: Iterable[RunResult], protocol: str, tuned: Tuned | None = N
             cells[scenario, method] = _judged(scenario, method, settings, runs, PUBLISHED[protocol, scenario, method])
     corrected = holm({key: cell.p for key, cell in cells.items() if cell.p is not None})
     for key, p in corrected.items():
-        cells[key] = replace(cells[key], p_holm=p, verdict=_direction(cells[key]) if p < ALPHA else "agrees")
+        cells[key] = replace(cells[key], p_holm=p, verdict=_tested(cells[key], p))
     return Comparison(protocol, tuned is not None, cells)
 
 
@@ -218,6 +229,15 @@ def welch(mean: float, sem: float, n: int, mean2: float, sem2: float, n2: int) -
     return float(ttest_ind_from_stats(mean, sd, n, mean2, sd2, n2, equal_var=False).pvalue)
 
 
+def welch_margin(sem: float, n: int, sem2: float, n2: int) -> float:
+    """Return by how much the difference of two means may be off either way, with Welch's degrees of freedom."""
+    error = math.hypot(sem, sem2)
+    if error == 0:
+        return 0.0
+    degrees = error**4 / (sem**4 / (n - 1) + sem2**4 / (n2 - 1))
+    return float(error * student.ppf(1 - ALPHA / 2, degrees))
+
+
 def holm(p_values: Mapping[Key, float]) -> dict[Key, float]:
     """Return p-values corrected for their number by Holm's step-down method.
 
@@ -243,19 +263,29 @@ def _judged(
         return cell
     mean, sem = mean_and_sem(percents(runs))
     cell = replace(cell, runs=tuple(runs), mean=mean, sem=sem)
-    if sem is None:
+    if sem is None or cell.n < TESTED_RUNS:
         return _judged_by_range(cell)
-    p = welch(mean, sem, len(runs), published.mean, published.sem, RUNS_PER_CELL)
-    return replace(cell, p=p, note="all our runs have the same accuracy" if sem == 0 else "")
+    p = welch(mean, sem, cell.n, published.mean, published.sem, RUNS_PER_CELL)
+    margin = welch_margin(sem, cell.n, published.sem, RUNS_PER_CELL)
+    interval = (mean - published.mean - margin, mean - published.mean + margin)
+    return replace(cell, p=p, interval=interval, note="all our runs have the same accuracy" if sem == 0 else "")
 
 
 def _judged_by_range(cell: Compared) -> Compared:
-    """Return a cell of one run, judged by the spread of the published runs."""
-    allowed = max(ONE_RUN_SDS * cell.published.sem * math.sqrt(RUNS_PER_CELL), ONE_RUN_POINTS)
+    """Return a cell of one or two runs, judged by the spread of the published runs."""
     assert cell.difference is not None
-    within = abs(cell.difference) <= allowed
-    note = f"one run: {'within' if within else 'outside'} {allowed:.2f} points of the published mean"
+    within = abs(cell.difference) <= cell.range
+    runs = "one run" if cell.n == 1 else f"{cell.n} runs"
+    note = f"{runs}: {'within' if within else 'outside'} {cell.range:.2f} points of the published mean"
     return replace(cell, verdict="in range" if within else _direction(cell), note=note)
+
+
+def _tested(cell: Compared, p: float) -> Verdict:
+    """Return the verdict of a cell whose p-value, corrected, is known."""
+    if p < ALPHA:
+        return _direction(cell)
+    assert cell.interval is not None
+    return "agrees" if max(map(abs, cell.interval)) <= cell.range else "undecided"
 
 
 def _direction(cell: Compared) -> Verdict:

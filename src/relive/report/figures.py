@@ -16,7 +16,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
 from relive.experiments.paper import GRIDS, preset_settings
 from relive.experiments.spec import SCENARIO_NAMES, RunResult
@@ -56,7 +56,7 @@ def to_bytes(figure: Figure, extension: str) -> bytes:
 def time_figure(table: Comparison) -> Figure:
     """Return accuracy against training time (figures 4 and 5): a mark per run, a star per mean, a panel per scenario.
 
-    Runs next to which the machine did other work are hollow.
+    Runs that are not known to have had a core to themselves are hollow.
     """
     figure = Figure(figsize=(12, 4.9), layout="constrained")
     panels = figure.subplots(1, len(SCENARIO_NAMES))
@@ -67,7 +67,10 @@ def time_figure(table: Comparison) -> Figure:
         axis.set_title(style.SCENARIO_TITLES[scenario])
         axis.set_xlabel("training time (s)")
         if cells:
-            axis.set_xlim(left=0)
+            axis.set_xscale("log")
+            axis.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+            axis.xaxis.set_minor_formatter(StrMethodFormatter("{x:g}"))
+            axis.tick_params(axis="x", which="both", labelsize="small")
         else:
             _say(axis, "no runs yet")
             axis.set_yticks([])
@@ -79,7 +82,10 @@ def time_figure(table: Comparison) -> Figure:
 
 
 def _scatter(axis: Axes, cell: Compared) -> None:
-    """Draw a cell's runs and their mean; the mean time is that of quiet runs if there are any."""
+    """Draw a cell's runs and their mean; the time of the mean is that of quiet runs if there are any, else the median.
+
+    All stars look alike to some people: each has its method's marker in it.
+    """
     colour, marker = style.METHOD_COLOURS[cell.method], style.METHOD_MARKERS[cell.method]
     for run in cell.runs:
         face = colour if is_quiet(run) else "none"
@@ -88,10 +94,11 @@ def _scatter(axis: Axes, cell: Compared) -> None:
     if cell.n < 2:
         return
     quiet = [run for run in cell.runs if is_quiet(run)]
-    x = statistics.fmean(run.train_seconds for run in quiet or cell.runs)
+    x = (statistics.fmean if quiet else statistics.median)([run.train_seconds for run in quiet or cell.runs])
     y = 100 * statistics.fmean(run.average_accuracy for run in cell.runs)
     face, edge = (colour, "white") if quiet else ("none", colour)
-    axis.scatter(x, y, s=190, marker="*", facecolor=face, edgecolor=edge, linewidth=1, zorder=3)
+    axis.scatter(x, y, s=260, marker="*", facecolor=face, edgecolor=edge, linewidth=1, zorder=3)
+    axis.scatter(x, y, s=16, marker=marker, facecolor=edge, edgecolor="none", zorder=4)
 
 
 def _time_legend(methods: Iterable[str]) -> list[Line2D]:
@@ -108,7 +115,7 @@ def _time_legend(methods: Iterable[str]) -> list[Line2D]:
     return [
         *handles,
         mark("*", GREY, "star: mean of the runs", 12),
-        mark("o", GREY, "hollow: timed next to other work", hollow=True),
+        mark("o", GREY, "hollow: not known to have had its core", hollow=True),
     ]
 
 
@@ -264,7 +271,9 @@ def _with_runs(table: Comparison, scenario: str) -> list[Compared]:
 
 
 def _panel_title(cell: Compared) -> str:
-    return f"{style.method_title(cell.method)} ({cell.mean:.1f} %, n={cell.n})"
+    title = f"{style.method_title(cell.method)} ({cell.mean:.1f} %, n={cell.n})"
+    settings = "" if cell.settings is None else style.settings_text(cell.settings)
+    return f"{title}\n{settings}" if settings else title
 
 
 def _small_multiples(n: int, height: float) -> tuple[Figure, list[Axes]]:

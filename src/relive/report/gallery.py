@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from relive.data.sources import Dataset, load_data, survey
 from relive.experiments.paper import PRESETS
-from relive.experiments.spec import SCENARIO_NAMES, RunResult
+from relive.experiments.spec import PROBE_ROWS, SCENARIO_NAMES, RunResult
 from relive.experiments.store import Store, read_samples
 from relive.experiments.tuned import Tuned
 from relive.report import figures, pictures
@@ -21,6 +21,15 @@ from relive.report.tables import settings_notes
 
 SAMPLED_TASKS = {"split": (0, 1, 2, 3, 4), "permuted": (0, 3, 5, 8)}
 GENERATORS = ("rtf", "dgr-distill", "dgr")
+ORDERS = {
+    "split": "Seed 0 has the digits in order over the tasks; every other seed shuffles them.",
+    "permuted": "",
+}
+SEEN = {
+    "split": "",
+    "permuted": "With seed 0 the first task's digits are not permuted, so that those samples which come from it can be "
+    "recognised: ideally one in so many as tasks were learned.",
+}
 PADDING = 2  # pixels on each side before they are permuted, as in the paper
 
 
@@ -83,20 +92,20 @@ def gallery(table: Comparison, results: Sequence[RunResult], tuned: Tuned, root:
         The runs directory, for the pictures that generators made.
     """
     name, protocol = table.protocol, PROTOCOL_TITLES[table.protocol]
-    settings = ". ".join(settings_notes(table)) + "."
     if any(cell.n for cell in table.cells.values()):
         yield Drawn(
             f"time-{name}",
             f"{protocol}: accuracy against training time (figure {4 if name == 'split' else 5})",
-            "A mark per run, a star per mean of several. Hollow: it had to share its core (for more than "
-            f"{1 - OWN_CORE:.0%} of the time, or it is not known), so that the time says little; a star's time is that "
-            f"of the other runs where there are any. {settings}",
+            "A mark per run, a star per mean of several, with its method's mark in it. Hollow: the run had its core "
+            f"for less than {100 * OWN_CORE:.0f} % of the time, or that is not known, and its time says little; a "
+            "star's time is the mean of the other runs where there are any, else the median. Settings: "
+            f"{'. '.join(settings_notes(table))}.",
             f"Scatter plots of average accuracy against training seconds on {protocol}, one per scenario.",
             figures.time_figure(table),
         )
     yield from _samples(table, root)
     for scenario in SCENARIO_NAMES:
-        yield from _as_learning_goes_on(table, scenario, settings)
+        yield from _as_learning_goes_on(table, scenario)
     searches = figures.grid_figure(results, tuned, name)
     if searches is not None:
         yield Drawn(
@@ -109,11 +118,11 @@ def gallery(table: Comparison, results: Sequence[RunResult], tuned: Tuned, root:
 
 
 def _samples(table: Comparison, root: Path) -> Iterator[Drawn]:
-    """Draw what the generators replay: of each method the first run of the hardest scenario that has pictures."""
+    """Draw what the generators replay: of each method seed 0 in the hardest scenario that has pictures of it."""
     rows = []
     for method in GENERATORS:
         runs = [run for scenario in reversed(SCENARIO_NAMES) for run in table.cells[scenario, method].runs]
-        for run in runs:
+        for run in (run for run in runs if run.spec.seed == 0):
             samples = read_samples(Store(root).directory(run.spec))
             if len(samples) == run.spec.tasks:
                 label = f"{METHOD_TITLES[method]}\n{SCENARIO_TITLES[run.spec.scenario]}, seed {run.spec.seed}"
@@ -125,13 +134,14 @@ def _samples(table: Comparison, root: Path) -> Iterator[Drawn]:
     yield Drawn(
         f"samples-{table.protocol}",
         f"{protocol}: what is replayed" + (" (figure 6)" if table.protocol == "permuted" else ""),
-        "Random samples from the generators after some of the tasks: what is replayed during the next one.",
+        "Random samples from the generators after learning a task: such are replayed during the next. "
+        f"{SEEN[table.protocol]}",
         f"Grids of generated pictures after tasks {', '.join(str(task + 1) for task in tasks)}, a row per method.",
         pictures.samples_figure(rows, tasks),
     )
 
 
-def _as_learning_goes_on(table: Comparison, scenario: str, settings: str) -> Iterator[Drawn]:
+def _as_learning_goes_on(table: Comparison, scenario: str) -> Iterator[Drawn]:
     learning, forgetting = figures.learning_figure(table, scenario), figures.forgetting_figure(table, scenario)
     where = f"{PROTOCOL_TITLES[table.protocol]}, {SCENARIO_TITLES[scenario]}"
     if learning is None or forgetting is None:
@@ -139,14 +149,16 @@ def _as_learning_goes_on(table: Comparison, scenario: str, settings: str) -> Ite
     yield Drawn(
         f"learning-{table.protocol}-{scenario}",
         f"{where}: each task as learning goes on",
-        f"Test accuracy on each task from its start to the end, mean of n runs. {settings}",
+        "Test accuracy on each task from its start to the end, mean of n runs. Dots: on the whole test set, after each "
+        f"task; lines in between: on its first {PROBE_ROWS} pictures. {ORDERS[table.protocol]}",
         f"A panel per method with one line per task: its test accuracy over training steps, {where}.",
         learning,
     )
     yield Drawn(
         f"forgetting-{table.protocol}-{scenario}",
         f"{where}: forgetting",
-        f"Each row: after learning that task, the accuracy on it and on those before; mean of n runs. {settings}",
+        "Each row: after learning that task, the accuracy on it and on those before; mean of n runs. "
+        f"{ORDERS[table.protocol]}",
         f"A heat map per method: test accuracy on each task after each task, {where}.",
         forgetting,
     )

@@ -15,7 +15,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from relive.errors import InputError, unknown
-from relive.experiments.paper import GRID_SEED, PRESETS, PUBLISHED
+from relive.experiments.paper import GRID_SEED, GRIDS, PRESETS, PUBLISHED
 from relive.experiments.spec import PROTOCOL_NAMES, SCENARIO_NAMES, RunResult
 from relive.experiments.tuned import Tuned
 from relive.fidelity import AS_RUN, name_of
@@ -69,15 +69,26 @@ class Report:
         """The comparisons to show: each protocol's, and the tuned one where something was searched."""
         shown = []
         for protocol in PROTOCOL_NAMES:
+            if protocol in self.without_runs:
+                continue
             shown.append(compare(self.results, protocol))
             if any(cell[0] == protocol for cell in self.tuned):
                 shown.append(compare(self.results, protocol, self.tuned))
         return shown
 
     @cached_property
+    def without_runs(self) -> list[str]:
+        """The protocols that no run is of."""
+        return [name for name in PROTOCOL_NAMES if all(result.spec.protocol != name for result in self.results)]
+
+    @cached_property
     def best(self) -> list[Comparison]:
         """For each protocol the runs that figures and claims are about: with tuned settings where there are any."""
-        return [preferred(compare(self.results, p), compare(self.results, p, self.tuned)) for p in PROTOCOL_NAMES]
+        return [
+            preferred(compare(self.results, name), compare(self.results, name, self.tuned))
+            for name in PROTOCOL_NAMES
+            if name not in self.without_runs
+        ]
 
     @cached_property
     def claims(self) -> list[Claim]:
@@ -143,6 +154,7 @@ def render(report: Report, drawn: Sequence[Drawn], svg: Mapping[str, str]) -> st
         "difference": tables.difference_text,
         "p": tables.p_text,
         "verdict": tables.verdict_text,
+        "interval": tables.interval_text,
         "table_title": tables.title,
         "rules": tables.rules,
         "settings_notes": tables.settings_notes,
@@ -152,6 +164,8 @@ def render(report: Report, drawn: Sequence[Drawn], svg: Mapping[str, str]) -> st
         report=report,
         style=style,
         methods=METHODS,
+        words=style.WORDS,
+        interval_name=tables.INTERVAL,
         scenarios=SCENARIO_NAMES,
         presets=PRESETS,
         fidelity=AS_RUN.to_json(),
@@ -166,14 +180,18 @@ def render(report: Report, drawn: Sequence[Drawn], svg: Mapping[str, str]) -> st
 
 
 def _summary(table: Comparison) -> dict[str, Any]:
-    cells = table.cells.values()
+    cells = list(table.cells.values())
+    if table.tuned:  # the others are the runs of the table before
+        cells = [cell for cell in cells if (table.protocol, cell.method) in GRIDS]
+    verdicts = Counter(cell.verdict for cell in cells)
     return {
         "title": style.PROTOCOL_TITLES[table.protocol] + (", tuned" if table.tuned else ""),
         "anchor": anchor(table),
         "runs": sum(cell.n for cell in cells),
         "cells": len(cells),
-        "missing": table.count("missing"),
-        "verdicts": [(verdict, table.count(verdict)) for verdict in ("agrees", "in range", "higher", "lower")],
+        "what": "searched cells" if table.tuned else "cells",
+        "missing": verdicts["missing"],
+        "verdicts": [(word, verdicts[word]) for word in ("agrees", "in range", "undecided", "higher", "lower")],
     }
 
 

@@ -24,6 +24,23 @@ BOUNDS = {"none": "lower bound", "offline": "upper bound"}
 SCENARIO_TITLES = {"task": "Task-IL", "domain": "Domain-IL", "class": "Class-IL"}
 PROTOCOL_TITLES = {"split": "Split MNIST", "permuted": "Permuted MNIST"}
 
+WORDS = [  # what a reader of the report should know
+    ("Task-IL", "the task is given when predicting: which of its two digits is it?"),
+    ("Domain-IL", "the task is not given, and only the place within it is asked: first or second digit of its pair?"),
+    ("Class-IL", "the task is not given, and the digit itself is asked, out of all that were learned."),
+    ("Mean ± SEM", "the mean of n runs with different seeds, and its standard error."),
+    ("Forgetting", "how far the accuracy on earlier tasks fell from its best, on average."),
+    ("Backward transfer", "how much later tasks changed the accuracy on earlier ones, on average."),
+    ("Kept besides", "numbers that a method stores between tasks, besides the network that it trains."),
+    ("None, Offline", "plain training on each task in turn, and training on all tasks so far: the two bounds."),
+    ("XdG", "switches off a share of the hidden units, other ones for each task."),
+    ("EWC, Online EWC, SI", "hold those weights near their old values that mattered for earlier tasks."),
+    ("LwF", "replays the current pictures with the old network’s answers to them."),
+    ("DGR, DGR+distill", "replay pictures from a second, generating network; with hard or with soft targets."),
+    ("RtF", "replays pictures that the network’s own feedback connections generate, with soft targets."),
+    ("λ, γ, c, ξ, X", "the methods’ settings: strengths, a decay, a damping, the share of units switched off."),
+]
+
 METHOD_COLOURS = {
     "none": "#999999",
     "xdg": "#8c6bb1",
@@ -61,6 +78,8 @@ def settings_text(settings: Mapping[str, float]) -> str:
 
     >>> settings_text({"gamma": 1.0, "lam": 5000.0}), settings_text({"proportion": 0.95})
     ('λ = 5000, γ = 1', 'X = 95 %')
+    >>> settings_text({"lam": 250000.0}), settings_text({"lam": 1e13})
+    ('λ = 2.5e5', 'λ = 1e13')
     """
     names = [*(name for name in SYMBOLS if name in settings), *(name for name in settings if name not in SYMBOLS)]
     return ", ".join(f"{SYMBOLS.get(name, name)} = {_value(name, settings[name])}" for name in names)
@@ -69,7 +88,10 @@ def settings_text(settings: Mapping[str, float]) -> str:
 def _value(name: str, value: float) -> str:
     if name == "proportion":
         return f"{100 * value:g} %"
-    return f"{value:.0e}".replace("e+0", "e").replace("e+", "e") if value >= 1e5 else f"{value:g}"
+    if value < 1e5:
+        return f"{value:g}"
+    digits, _, power = f"{value:e}".partition("e+")
+    return f"{digits.rstrip('0').rstrip('.')}e{int(power)}"
 
 
 def method_title(method: str) -> str:

@@ -12,14 +12,22 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from relive.experiments.paper import RUNS_PER_CELL
+from relive.experiments.paper import NO_DEFAULT, RUNS_PER_CELL
 from relive.experiments.spec import SCENARIO_NAMES
-from relive.report.comparison import ALPHA, METHODS, ONE_RUN_POINTS, ONE_RUN_SDS, Compared, Comparison
+from relive.report.comparison import ALPHA, METHODS, RANGE_POINTS, RANGE_SDS, TESTED_RUNS, Compared, Comparison
 from relive.report.style import BOUNDS, METHOD_TITLES, PROTOCOL_TITLES, SCENARIO_TITLES, settings_text
 
-VERDICT_STYLES = {"agrees": "green", "in range": "cyan", "higher": "yellow", "lower": "yellow", "missing": "dim"}
-ARROWS = {"higher": "▲", "lower": "▼", "agrees": "✓", "in range": "≈"}
+VERDICT_STYLES = {
+    "agrees": "green",
+    "in range": "cyan",
+    "undecided": "dim",
+    "higher": "yellow",
+    "lower": "yellow",
+    "missing": "dim",
+}
+ARROWS = {"higher": "▲", "lower": "▼", "agrees": "✓", "in range": "≈", "undecided": "?"}
 EMPTY = "–"
+INTERVAL = f"{100 * (1 - ALPHA):.0f} % interval of the difference"
 
 
 def accuracy_text(mean: float | None, sem: float | None) -> str:
@@ -30,7 +38,9 @@ def accuracy_text(mean: float | None, sem: float | None) -> str:
     """
     if mean is None:
         return "missing"
-    return f"{mean:.2f}" if sem is None else f"{mean:.2f} ± {sem:.2f}"
+    if sem is None:
+        return f"{mean:.2f}"
+    return f"{mean:.2f} ± {sem:.3f}" if 0 < sem < 0.01 else f"{mean:.2f} ± {sem:.2f}"
 
 
 def difference_text(difference: float | None) -> str:
@@ -40,6 +50,11 @@ def difference_text(difference: float | None) -> str:
     ('−0.50', '+0.00')
     """
     return "" if difference is None else f"{round(difference, 2) + 0.0:+.2f}".replace("-", "−")
+
+
+def interval_text(cell: Compared) -> str:
+    """Say between which values the difference lies, if that is known."""
+    return "" if cell.interval is None else "[" + ", ".join(map(difference_text, cell.interval)) + "]"
 
 
 def verdict_text(cell: Compared) -> str:
@@ -64,15 +79,16 @@ def title(table: Comparison) -> str:
 
 def rules(table: Comparison) -> str:
     """Say how the verdicts are made."""
-    tests = (
-        "Cells with two or more runs are judged by Welch's test on these summary statistics, two-sided at "
-        f"{ALPHA:g} with Holm's correction for the {table.tested} cells tested in this table: “agrees” means that no "
-        "difference was shown. "
-    )
+    reach = f"{RANGE_SDS:g} published standard deviations, or {RANGE_POINTS:g} point, of the published mean"
+    few = f"Fewer than {TESTED_RUNS} runs are “in range” if their mean is within {reach}."
+    if not table.tested:
+        return f"Mean ± SEM of n runs; published: of {RUNS_PER_CELL} runs. {few}"
     return (
-        f"Mean ± SEM of n runs; published: of {RUNS_PER_CELL} runs. {tests if table.tested else ''}"
-        f"A single run is “in range” if it is within {ONE_RUN_SDS:g} published standard deviations, or "
-        f"{ONE_RUN_POINTS:g} point, of the published mean."
+        f"Mean ± SEM of n runs; published: of {RUNS_PER_CELL} runs. Cells with {TESTED_RUNS} or more runs are judged "
+        f"by Welch's test on these summary statistics, two-sided at {ALPHA:g} with Holm's correction for the "
+        f"{table.tested} cells tested in this table: “higher” and “lower” mean that a difference was shown. Where none "
+        f"was, “agrees” means that the {INTERVAL} is within {reach}; “undecided”, that there are too few runs to tell. "
+        f"{few}"
     )
 
 
@@ -85,6 +101,8 @@ def settings_notes(table: Comparison) -> list[str]:
         if len(set(texts.values())) == 1:
             texts = {"": next(iter(texts.values()))}
         said = "; ".join(f"{SCENARIO_TITLES.get(s, '')} {text}".strip() for s, text in texts.items() if text)
+        if all(cell.settings == NO_DEFAULT.get((table.protocol, method)) for cell in cells):
+            said += " (from the authors' later report: the 2018 code has no default)"
         if said:
             notes.append(f"{METHOD_TITLES[method]}: {said}")
     return notes
@@ -126,7 +144,8 @@ def as_markdown(table: Comparison) -> str:
         cells = [_markdown_cell(table.cells.get((scenario, method))) for scenario in SCENARIO_NAMES]
         lines.append("| " + " | ".join([_method_text(method), *cells]) + " |")
     notes = [f"- {note}" for note in settings_notes(table)]
-    return "\n".join([*lines, "", "Settings:", "", *notes, "", rules(table), ""])
+    brackets = f" In brackets: the {INTERVAL}." if table.tested else ""
+    return "\n".join([*lines, "", "Settings:", "", *notes, "", rules(table) + brackets, ""])
 
 
 def _markdown_cell(cell: Compared | None) -> str:
@@ -134,11 +153,18 @@ def _markdown_cell(cell: Compared | None) -> str:
         return EMPTY
     lines = [f"**{accuracy_text(cell.mean, cell.sem)}** (n={cell.n})"] if cell.n else []
     lines += [f"paper {accuracy_text(*cell.published)}"]
-    lines += [f"{difference_text(cell.difference)} {verdict_text(cell)}".strip()]
-    return "<br>".join(lines)
+    said = [difference_text(cell.difference), interval_text(cell), verdict_text(cell)]
+    return "<br>".join([*lines, " ".join(filter(None, said))])
 
 
-_LATEX_MARKS = {"higher": r"$^{\uparrow}$", "lower": r"$^{\downarrow}$", "agrees": "", "in range": "", "missing": ""}
+_LATEX_MARKS = {
+    "higher": r"$^{\uparrow}$",
+    "lower": r"$^{\downarrow}$",
+    "agrees": r"$^{=}$",
+    "undecided": r"$^{?}$",
+    "in range": r"$^{\approx}$",
+    "missing": "",
+}
 _LATEX = str.maketrans(
     {
         "%": r"\%", "λ": r"$\lambda$", "γ": r"$\gamma$", "ξ": r"$\xi$", "±": r"$\pm$", "−": "$-$",
@@ -151,7 +177,7 @@ def as_latex(table: Comparison) -> str:
     """Return the table in LaTeX with booktabs: our numbers, and below them the published ones."""
     head = " & ".join(rf"\bf {text}" for text in ["Method", *SCENARIO_TITLES.values()])
     lines = [r"\begin{table}", rf"\caption{{{_latex(title(table))}. {_latex(rules(table))}"]
-    lines += [r"$\uparrow$, $\downarrow$: higher, lower than published."]
+    lines += [r"$\uparrow$: higher; $\downarrow$: lower; $=$: agrees; ?: undecided; $\approx$: in range."]
     lines += [_latex("Settings: " + ". ".join(settings_notes(table)) + ".}")]
     lines += [r"\begin{center}", r"\begin{tabular}{llll} \toprule", head + r" \\ \midrule"]
     for method in METHODS:
@@ -192,6 +218,8 @@ def records(table: Comparison) -> list[dict[str, Any]]:
             "published_sem": cell.published.sem,
             "published_n": RUNS_PER_CELL,
             "difference": cell.difference,
+            "difference_low": None if cell.interval is None else cell.interval[0],
+            "difference_high": None if cell.interval is None else cell.interval[1],
             "p_welch": cell.p,
             "p_holm": cell.p_holm,
             "verdict": cell.verdict,

@@ -13,9 +13,9 @@
   };
   for (const row of rows) numeric.forEach((is, column) => is && row.cells[column].classList.add("number"));
 
-  const compare = (a, b) => {
-    if (typeof a === "number") return (Number.isNaN(a) - Number.isNaN(b)) || a - b;
-    return a.localeCompare(b, "en", { numeric: true });
+  const compare = (a, b, sign) => {
+    if (typeof a === "number") return (Number.isNaN(a) - Number.isNaN(b)) || sign * (a - b); // unknown ones are last
+    return sign * a.localeCompare(b, "en", { numeric: true });
   };
   heads.forEach((head, column) => {
     const button = document.createElement("button");
@@ -28,7 +28,7 @@
       heads.forEach((other) => other.setAttribute("aria-sort", "none"));
       head.setAttribute("aria-sort", down ? "descending" : "ascending");
       const keyed = rows.map((row) => [valueOf(row, column), row]);
-      keyed.sort((a, b) => (down ? compare(b[0], a[0]) : compare(a[0], b[0])));
+      keyed.sort((a, b) => compare(a[0], b[0], down ? -1 : 1));
       rows.splice(0, rows.length, ...keyed.map((pair) => pair[1]));
       body.append(...rows);
     });
@@ -39,7 +39,7 @@
   const selects = [...form.querySelectorAll("select")];
   const shown = document.getElementById("shown");
   for (const select of selects) {
-    const values = new Set(rows.map((row) => row.dataset[select.dataset.key]));
+    const values = new Set(rows.flatMap((row) => row.dataset[select.dataset.key].split(", ")));
     for (const value of values) select.add(new Option(value, value));
   }
   const texts = new Map(rows.map((row) => {
@@ -52,7 +52,7 @@
     const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
     let count = 0;
     for (const row of rows) {
-      const fits = selects.every((select) => !select.value || row.dataset[select.dataset.key] === select.value)
+      const fits = selects.every((select) => !select.value || row.dataset[select.dataset.key].split(", ").includes(select.value))
         && words.every((word) => found(texts.get(row), word));
       row.hidden = !fits;
       count += fits;
