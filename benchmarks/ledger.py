@@ -3,7 +3,7 @@
     python -m benchmarks.ledger [RUNS_DIR]
 
 Of each run that RUNS_DIR has and results/ lacks, its spec and its result are taken (its pictures are not: they are
-large), and what its grid searches chose. Without RUNS_DIR only the tables are written again.
+large). Without RUNS_DIR only the tables are written again.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from pathlib import Path
 from relive.experiments.paper import GRIDS
 from relive.experiments.spec import SCENARIO_NAMES, RunResult
 from relive.experiments.store import RESULT, SPEC, Store
-from relive.experiments.tuned import Tuned, read_tuned, write_tuned
+from relive.experiments.tuned import Tuned, searched, tuned_of
 from relive.files import write_atomic
-from relive.report.comparison import compare, searched
+from relive.report.comparison import compare
 from relive.report.style import METHOD_TITLES, SCENARIO_TITLES, SYMBOLS, settings_text
 from relive.report.tables import as_markdown
 
@@ -34,12 +34,12 @@ def take(runs: Path, ledger: Path) -> int:
         here.directory(spec).mkdir(parents=True, exist_ok=True)
         for name in (SPEC, RESULT):  # the result last: with it the run counts
             write_atomic(here.directory(spec) / name, (there.directory(spec) / name).read_bytes())
-    write_tuned(ledger, read_tuned(runs))
     return len(new)
 
 
-def tables(results: list[RunResult], tuned: Tuned) -> dict[str, str]:
+def tables(results: list[RunResult]) -> dict[str, str]:
     """Return the parts of the page that the ledger decides, by the name of their marks."""
+    tuned = tuned_of(results)
     parts = {"split": as_markdown(compare(results, "split"))}
     if tuned:
         parts["tuned"] = as_markdown(compare(results, "split", tuned))
@@ -85,7 +85,7 @@ def main() -> None:
     if options.runs_dir:
         print(f"new runs  {take(options.runs_dir, LEDGER)}")
     text = PAGE.read_text(encoding="utf-8")
-    for name, table in tables(Store(LEDGER).scan()[0], read_tuned(LEDGER)).items():
+    for name, table in tables(Store(LEDGER).scan()[0]).items():
         begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
         before, rest = text.split(begin)
         text = f"{before}{begin}\n\n{table.strip()}\n\n{end}{rest.split(end)[1]}"

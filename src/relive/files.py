@@ -62,7 +62,7 @@ def sync_directory(path: Path) -> None:
 def acquire(path: Path) -> int | None:
     """Lock a file and return its handle, or None if another process has it locked."""
     while True:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if os.path.samestat(os.fstat(handle), os.stat(path)):

@@ -17,7 +17,7 @@ import pytest
 from relive.cli import main
 from relive.experiments import paper
 from relive.experiments.store import Store
-from relive.experiments.tuned import read_tuned
+from relive.experiments.tuned import tuned_of
 
 SMALL: dict[str, Any] = {"iters": 4, "hidden": 10, "latent": 4, "batch_size": 16}
 SCRIPT = f"""
@@ -96,7 +96,7 @@ def test_a_search_chooses_what_tuned_runs_use(relive: Command, tmp_path: Path, m
     assert searched.out.count("← chosen") == 1
     runs = {run.spec.settings["c"]: run.average_accuracy for run in Store(tmp_path / "runs").scan()[0]}
     best = max(runs, key=lambda c: runs[c])
-    chosen = read_tuned(tmp_path / "runs")["split", "task", "si"]["c"]
+    chosen = tuned_of(Store(tmp_path / "runs").scan()[0])["split", "task", "si"]["c"]
     assert runs[chosen] == runs[best]
     assert (f"c = {chosen:g} is at the edge of its grid" in searched.err) is (chosen != 1e3)
     assert relive(*tuned, "--quiet").code == 0
@@ -113,10 +113,10 @@ def test_a_failing_run_is_named_and_the_others_are_kept(
     said = relive("grid", "--scenario", "task", "--method", "si")
     assert said.code == 1
     assert "failed: split-task-si-mnist-seed1000" in said.err
-    assert "1 of 2 runs failed, each twice; the others are in runs" in said.err
+    assert "1 of 2 runs failed, each twice; 1 are in runs" in said.err
     assert said.out == ""
     assert [run.spec.settings["c"] for run in Store(tmp_path / "runs").scan()[0]] == [1.0]
-    assert read_tuned(tmp_path / "runs") == {}  # nothing is chosen from half a search
+    assert tuned_of(Store(tmp_path / "runs").scan()[0]) == {}  # nothing is chosen from half a search
 
 
 @pytest.mark.parametrize(
@@ -127,6 +127,12 @@ def test_a_failing_run_is_named_and_the_others_are_kept(
         (["paper", "--scenario", "task", "--scenario", "clas"], "did you mean 'class'"),
         (["paper", "--method", "xdg", "--scenario", "class"], "there is nothing to run"),
         (["paper", "--engine", "slurm"], "engine = 'slurm': choose local or dask"),
+        (["paper", "--scheduler", "tcp://127.0.0.1:8786"], "--scheduler tcp://127.0.0.1:8786 is for --engine dask"),
+        (["paper", "--engine", "dask", "--scheduler", "foo"], "scheduler = 'foo': give its whole address"),
+        (
+            ["paper", "--engine", "dask", "--scheduler", "tcp://a:1", "--workers", "2"],
+            "--workers 2 is for --engine local",
+        ),
         (["paper", "--engine", "dask"], "--engine dask needs --scheduler"),
         (["paper", "--workers", "0"], "workers"),
         (["paper", "--seeds", "0"], "--seeds"),

@@ -21,8 +21,8 @@ from typing import Any, ParamSpec, TypeVar
 
 from relive.experiments.engines import Engine
 from relive.experiments.spec import RunResult, RunSpec
-from relive.experiments.store import RESULT, SAMPLES, Store
-from relive.experiments.worker import Job, Samples
+from relive.experiments.store import RESULT, SAMPLES, Store, StoreError
+from relive.experiments.worker import Job, Samples, check_versions
 
 SPEC = RunSpec("split", "class", "none", "digits", 0, 2, 10, 0.001, 16, 8, 2)
 P = ParamSpec("P")
@@ -78,6 +78,17 @@ def endless(job: Job) -> tuple[dict[str, Any], Samples]:
     if job.spec["seed"] != 2:
         time.sleep(600)
     return quick(job)
+
+
+def other_code(job: Job) -> tuple[dict[str, Any], Samples]:
+    """Be a worker whose source was changed."""
+    check_versions({**job.versions, "code": "changed"}, job.versions)
+    return quick(job)
+
+
+def full_disk(job: Job) -> tuple[dict[str, Any], Samples]:
+    """Be a worker whose checkpoint does not fit."""
+    raise StoreError("cannot write to the runs directory: No space left on device")
 
 
 def failing(job: Job) -> tuple[dict[str, Any], Samples]:

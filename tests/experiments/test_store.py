@@ -97,6 +97,41 @@ class TestResults:
         assert path.with_name("result.json.damaged").read_bytes() == broken
         assert store.load(SPEC) is not None
 
+    def test_what_was_set_aside_before_is_kept(self, store: Store) -> None:
+        for k in range(3):
+            path = store.save(result_of(SPEC), []) / RESULT
+            path.write_bytes(b"%d" % k)
+            assert store.load_or_set_aside(SPEC, lambda text: None) is None
+        assert sorted(p.read_bytes() for p in path.parent.glob("*.damaged*")) == [b"0", b"1", b"2"]
+
+    def test_a_result_of_another_version_is_neither_read_nor_touched(self, store: Store) -> None:
+        path = store.save(result_of(SPEC), []) / RESULT
+        path.write_bytes(to_bytes(signed(result_of(SPEC).to_json() | {"machine_load": 1.0})))
+        before = path.read_bytes()
+        with pytest.raises(
+            StoreError, match=r"whole, but of another version of relive .*machine_load.* stays as it is"
+        ):
+            Sweep([SPEC], store, InProcess(), work=quick).run()
+        assert path.read_bytes() == before
+        assert sorted(p.name for p in path.parent.iterdir()) == [RESULT, "spec.json"]
+        assert [len(part) for part in store.scan()] == [0, 1]
+
+    def test_a_result_that_cannot_be_read_is_not_damaged(self, store: Store) -> None:
+        path = store.save(result_of(SPEC), []) / RESULT
+        path.unlink()
+        path.mkdir()  # reading it is an error, for root too
+        with pytest.raises(StoreError, match=r"result.json cannot be read: Is a directory"):
+            Sweep([SPEC], store, InProcess(), work=quick).run()
+        assert path.is_dir()
+        assert [len(part) for part in store.scan()] == [0, 1]
+
+    def test_a_spec_file_that_says_something_else_is_written_again(self, store: Store) -> None:
+        path = store.prepare(SPEC) / "spec.json"
+        good = path.read_bytes()
+        path.write_text("garbage")
+        store.prepare(SPEC)
+        assert path.read_bytes() == good
+
     def test_every_changed_digit_shows(self, store: Store) -> None:
         path = store.save(result_of(SPEC), []) / RESULT
         raw = path.read_bytes()

@@ -16,7 +16,7 @@ import pytest
 
 from relive.errors import InputError
 from relive.experiments.engines import LocalEngine, WorkerDied
-from relive.experiments.store import CHECKPOINT, LEASE, Store
+from relive.experiments.store import CHECKPOINT, LEASE, Store, StoreError
 from relive.experiments.sweep import Status, Sweep
 from relive.experiments.worker import VersionsDiffer, check_versions
 from tests.experiments.small import (
@@ -26,7 +26,9 @@ from tests.experiments.small import (
     awkward,
     endless,
     failing,
+    full_disk,
     murdered,
+    other_code,
     quick,
     result_of,
     slow,
@@ -104,6 +106,32 @@ class TestOrder:
         assert shares == sorted(shares)
         assert shares[-1] == pytest.approx(1.0)
 
+    def test_what_was_there_before_is_told_apart(self, store: Store) -> None:
+        store.save(result_of(specs(4)[0]), [])
+        found: list[float] = []
+        job = Sweep(specs(4), store, InProcess(), work=quick)
+        assert [spec.seed for spec in job.left()] == [3, 2, 1]
+        job.run(lambda status: found.append(status.found_share))
+        assert 0 < found[0] < 0.25
+        assert set(found) == {found[0]}
+
+    def test_who_is_waited_for_is_said(self, store: Store) -> None:
+        said: list[str] = []
+
+        def watch(status: Status) -> None:
+            said.append(status.waits_for)
+            if len(said) == 2:
+                raise Enough
+
+        job = Sweep([SPEC], Store(store.root), InProcess(), work=quick)
+        with store.lease(SPEC), pytest.raises(Enough):
+            job.run(watch)
+        assert said == ["another sweep"] * 2
+
+
+class Enough(Exception):  # noqa: N818
+    """Ends a sweep."""
+
 
 class TestFailures:
     def test_a_failing_run_is_told_retried_once_and_stops_nobody(self, store: Store, engine: LocalEngine) -> None:
@@ -122,6 +150,16 @@ class TestFailures:
         traces = {failure.spec.seed: failure.trace for failure in status.failures}
         assert "raise AwkwardError(1, 2)" in traces[1]
         assert "SystemExit: 3" in traces[2]
+
+    @pytest.mark.parametrize("kind", ["versions", "disk"])
+    def test_what_would_fail_every_run_stops_at_once(self, store: Store, engine: LocalEngine, kind: str) -> None:
+        """Code that changed under the sweep, or a full disk, must not use up the runs that are left."""
+        work, error = {"versions": (other_code, VersionsDiffer), "disk": (full_disk, StoreError)}[kind]
+        job = Sweep(specs(6), store, engine, work=work)
+        with pytest.raises(error):
+            job.run()
+        assert job.status.failures == []
+        assert done(store) == []
 
     def test_a_killed_worker_takes_only_its_own_run_with_it(self, store: Store, engine: LocalEngine, log: Path) -> None:
         status = Sweep(specs(5), store, engine, work=murdered).run()

@@ -9,7 +9,6 @@ from benchmarks.ledger import tables, take
 
 from relive.experiments.paper import PUBLISHED
 from relive.experiments.store import Store
-from relive.experiments.tuned import read_tuned, write_tuned
 from relive.report.comparison import compare
 from tests.report.fake import searched as searched_runs
 from tests.report.fake import spec_of
@@ -32,23 +31,22 @@ def test_every_cell_of_table_1_has_a_run() -> None:
 
 def test_the_docs_have_what_the_ledger_gives() -> None:
     page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
-    for table in tables(Store(LEDGER).scan()[0], read_tuned(LEDGER)).values():
+    for table in tables(Store(LEDGER).scan()[0]).values():
         assert table.strip() in page, "bring them up to date with: python -m benchmarks.ledger"
 
 
 def test_finished_runs_are_taken_once_and_without_their_pictures(tmp_path: Path) -> None:
     runs, ledger = tmp_path / "runs", tmp_path / "results"
-    results, tuned = searched_runs("split", "task", ("si", "online-ewc"))
+    results, _ = searched_runs("split", "task", ("si", "online-ewc"))
     for result in results:
         Store(runs).prepare(result.spec)
         Store(runs).save(result, [np.zeros((1, 2, 2), np.uint8)])
     Store(runs).prepare(spec_of(seed=7))  # under way
-    write_tuned(runs, tuned)
     assert take(runs, ledger) == len(results)
     assert take(runs, ledger) == 0
-    assert {path.name for path in ledger.rglob("*") if path.is_file()} == {"spec.json", "result.json", "tuned.json"}
+    assert {path.name for path in ledger.rglob("*") if path.is_file()} == {"spec.json", "result.json"}
     assert len(Store(ledger).scan()[0]) == len(results)
-    online, si = tables(results, read_tuned(ledger))["searches"].split("\n\n")
+    online, si = tables(results)["searches"].split("\n\n")
     assert [line.count("|") for line in online.splitlines()] == [16] * 6  # λ from 1 to 1e13, a row for each of four γ
     assert (online.count("**"), si.count("**")) == (2, 2)
     assert si.startswith("| SI: c = | 0.001 |")

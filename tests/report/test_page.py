@@ -17,8 +17,7 @@ from typer.testing import CliRunner
 from relive.cli import app
 from relive.errors import InputError
 from relive.experiments.spec import RunResult
-from relive.experiments.store import RESULT, Store
-from relive.experiments.tuned import write_tuned
+from relive.experiments.store import RESULT, SAMPLES, Store
 from relive.report import page, style
 from relive.report.page import Report, read_explanations, render, write
 from tests.report.fake import paper_like, pictures_of, result_of, searched, spec_of
@@ -173,13 +172,14 @@ def test_tables_and_reports_do_without_torch() -> None:
 
 @pytest.fixture
 def runs_dir(tmp_path: Path) -> Path:
-    """A store with two runs, a search's choice, and a damaged result."""
+    """A store with two runs, a grid search, and a damaged result."""
     store = Store(tmp_path / "runs")
     store.save(result_of(spec_of(seed=0), 0.92), [])
     store.save(result_of(spec_of(seed=1), 0.93), [])
     damaged = store.save(result_of(spec_of(seed=2), 0.94), []) / RESULT
     damaged.write_text(damaged.read_text().replace("0.94", "0.95", 1))
-    write_tuned(store.root, {("split", "task", "si"): {"c": 10.0, "xi": 0.1}})
+    for result in searched("split", "task", ("si",))[0]:
+        store.save(result, [])
     return store.root
 
 
@@ -187,7 +187,7 @@ def test_relive_report(runs_dir: Path) -> None:
     output = runs_dir.parent / "site" / "report.html"
     done = CliRunner().invoke(app, ["report", "--runs-dir", str(runs_dir), "--output", str(output)])
     assert done.exit_code == 0
-    assert "2 runs" in done.stdout
+    assert "11 runs" in done.stdout
     assert "seed2" in done.stderr
     assert (output.parent / "figures" / "time-split.svg").exists()
     assert "is damaged" in output.read_text(encoding="utf-8")
@@ -201,7 +201,17 @@ def test_relive_table(runs_dir: Path) -> None:
     assert cells["class", "rtf"]["n"] == 2
     assert cells["class", "rtf"]["mean"] == pytest.approx(92.5)
     tuned = CliRunner().invoke(app, ["table", "--runs-dir", str(runs_dir), "--tuned"])
-    assert "c = 10" in tuned.stdout
+    assert f"c = {searched('split', 'task', ('si',))[1]['split', 'task', 'si']['c']:g}" in tuned.stdout
+
+
+def test_damaged_pictures_are_left_out_and_the_rest_is_shown(tmp_path: Path) -> None:
+    store = Store(tmp_path / "runs")
+    directory = store.save(result_of(spec_of(seed=0), 0.92), pictures_of(5))
+    (directory / SAMPLES).write_bytes((directory / SAMPLES).read_bytes()[:50])
+    with pytest.warns(UserWarning, match="left out: .*samples.npz is damaged"):
+        written = write(report_of(store.scan()[0], store.root), tmp_path / "report.html")
+    assert "samples-split.svg" not in {path.name for path in written}
+    assert "time-split.svg" in {path.name for path in written}
 
 
 def test_relive_table_names_a_wrong_format(runs_dir: Path) -> None:

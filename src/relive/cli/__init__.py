@@ -75,5 +75,6 @@ def main() -> None:
         err.print("[bold red]error:[/] there is not enough memory for this")
         sys.exit(2)
     except OSError as error:
-        err.print(f"[bold red]error:[/] cannot print: {err.escape(str(error))}; what was stored before is kept")
+        what = f"{error.strerror}: {error.filename}" if error.filename else f"cannot print: {error}"
+        err.print(f"[bold red]error:[/] {err.escape(what)}; what was stored before is kept")
         sys.exit(2)

@@ -22,3 +22,8 @@ class _Console(Console):
 
 out = _Console(sys.stdout, stderr=False)
 err = _Console(sys.stderr, stderr=True)
+
+
+def note(text: str) -> None:
+    """Say something that is no result and no error."""
+    err.print(f"[yellow]note:[/] {escape(text)}")

@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 
 from relive.cli import sweeping
-from relive.cli.console import err, out
+from relive.cli.console import note, out
 
 EXAMPLES = """Examples:
 
@@ -30,10 +30,10 @@ def command(
     data_dir: sweeping.DATA_DIR = None,
     quiet: sweeping.QUIET = False,
 ) -> None:
-    """Run every value of the grid once, judged on the test sets, and keep the best for `relive paper --tuned`."""
+    """Run every value of the grid once, judged on the test sets; `relive paper --tuned` uses the best."""
     from relive.experiments.grid import at_edge, grid_specs
     from relive.experiments.store import Store
-    from relive.experiments.tuned import best, write_tuned
+    from relive.experiments.tuned import best
 
     specs = grid_specs(protocol, scenario, method)
     with sweeping.make_engine(engine, workers, scheduler) as chosen_engine:
@@ -41,7 +41,6 @@ def command(
     store = Store(runs_dir)
     results = [result for spec in specs if (result := store.load(spec)) is not None]
     chosen = best(results)
-    write_tuned(runs_dir, {(protocol, scenario, method): chosen.spec.settings})
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("settings")
     table.add_column("average accuracy", justify="right")
@@ -51,4 +50,4 @@ def command(
     out.print(table)
     for name in at_edge(protocol, method, chosen.spec.settings):
         value = chosen.spec.settings[name]
-        err.print(f"[yellow]note:[/] {name} = {value:g} is at the edge of its grid; a better value may lie beyond")
+        note(f"{name} = {value:g} is at the edge of its grid; a better value may lie beyond")

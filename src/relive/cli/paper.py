@@ -60,10 +60,11 @@ def cell_specs(
     protocol: str, scenarios: list[str], methods: list[str], seeds: range, runs_dir: Path, tuned: bool
 ) -> list[RunSpec]:
     """Return the runs of some cells of a table; tuned settings are those chosen for each cell."""
+    from relive.experiments.store import Store
     from relive.experiments.sweep import specs_of
-    from relive.experiments.tuned import read_tuned
+    from relive.experiments.tuned import tuned_of
 
-    chosen = read_tuned(runs_dir) if tuned else {}
+    chosen = tuned_of(Store(runs_dir).scan()[0]) if tuned else {}
     specs = []
     for cell in ((protocol, scenario, name) for name in methods for scenario in scenarios):
         _, scenario, name = cell

@@ -23,11 +23,11 @@ relive report --runs-dir results --output site/report.html
 
 def command(runs_dir: RUNS_DIR = Path("runs"), output: OUTPUT = Path("report.html"), data_dir: DATA_DIR = None) -> None:
     """Write a report of all finished runs that opens from disk, with no network; figures also as SVG and PNG."""
-    from relive.experiments.tuned import read_tuned
+    from relive.experiments.tuned import tuned_of
     from relive.report.page import Report, read_explanations, write
 
     results, damaged = whole_results(runs_dir)
-    report = Report(runs_dir, results, read_tuned(runs_dir), read_explanations(runs_dir), damaged)
+    report = Report(runs_dir, results, tuned_of(results), read_explanations(runs_dir), damaged)
     written = write(report, output, data_dir)
     out.print(f"report    {written[0]}  ({len(results)} runs, {written[0].stat().st_size / 1e6:.1f} MB)")
     if len(written) > 1:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from relive.cli.console import err, out
+from relive.cli.console import err, note, out
 from relive.errors import InputError
 from relive.experiments.paper import PUBLISHED, RUNS_PER_CELL, known_to_fail
 from relive.experiments.spec import RunResult, RunSpec
@@ -145,7 +145,7 @@ def _run(spec: RunSpec, runs_dir: Path, data_dir: Path | None, quiet: bool) -> t
     store = Store(runs_dir)
     directory = store.directory(spec)
     check_threads(spec.threads)
-    checkpoint = FileCheckpoint(store, spec, versions(), lambda text: err.print(f"[yellow]note:[/] {err.escape(text)}"))
+    checkpoint = FileCheckpoint(store, spec, versions(), note)
     observer = _observer(spec, quiet)
     try:
         with store.lease(spec) as mine, observer:
@@ -153,7 +153,7 @@ def _run(spec: RunSpec, runs_dir: Path, data_dir: Path | None, quiet: bool) -> t
                 raise InputError(
                     f"this very run is under way in another process, in {directory}; wait for it or stop it"
                 )
-            if store.load(spec) is not None and not quiet:
+            if store.load_or_set_aside(spec, note) is not None and not quiet:
                 err.print(f"this run is finished, in {directory}: doing it again, to the same bits", markup=False)
             outcome = run(spec, data=data, observer=observer, checkpoint=checkpoint)
             store.save(outcome.result, outcome.samples)

@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
-from relive.cli.console import err
+from relive.cli.console import err, note
 from relive.errors import InputError
 
 if TYPE_CHECKING:
@@ -32,12 +32,16 @@ def make_engine(name: str, workers: int | None, scheduler: str | None) -> Engine
     """Return the engine that was asked for."""
     from relive.experiments.engines import LocalEngine
 
-    if name == "local":
-        return LocalEngine(workers)
-    if name != "dask":
+    if name not in ("local", "dask"):
         raise InputError(f"engine = {name!r}: choose local or dask")
+    if name == "local":
+        if scheduler is not None:
+            raise InputError(f"--scheduler {scheduler} is for --engine dask")
+        return LocalEngine(workers)
     if scheduler is None:
         raise InputError("--engine dask needs --scheduler, e.g. --scheduler tcp://127.0.0.1:8786")
+    if workers is not None:
+        raise InputError(f"--workers {workers} is for --engine local; a Dask cluster has the workers that it has")
     from relive.experiments.dask_engine import DaskEngine
 
     return DaskEngine(scheduler)
@@ -49,25 +53,25 @@ def sweep(specs: list[RunSpec], engine: Engine, runs_dir: Path, data_dir: Path |
     from relive.experiments.store import Store
     from relive.experiments.sweep import Sweep
 
-    for name in sorted({spec.dataset for spec in specs}):
-        load_data(name, data_dir, quiet=quiet)  # here once, rather than in every worker at the same time
     display = Display(quiet)
     job = Sweep(specs, Store(runs_dir), engine, str(data_dir) if data_dir else None)
+    for name in sorted({spec.dataset for spec in job.left()}):
+        load_data(name, data_dir, quiet=quiet)  # here once, rather than in every worker at the same time
     try:
         with display:
             status = job.run(display.update)
     except KeyboardInterrupt:
         engine.shutdown(wait=False, cancel_futures=True)
         done, total = job.status.done, job.status.total
+        tasks = ", and the finished tasks of those under way," if engine.writes_store else ""
         err.print(
-            f"stopped. Kept: {done} finished of {total} runs, and the finished tasks of those under way, "
-            f"in {runs_dir}; the same command goes on from there."
+            f"stopped. Kept: {done} finished of {total} runs{tasks} in {runs_dir}; the same command goes on from there."
         )
         raise typer.Exit(130) from None
     for failure in status.failures:
         err.print(f"[bold red]failed:[/] {err.escape(failure.spec.name)}\n{err.escape(failure.trace)}")
     if status.failures:
-        err.print(f"{len(status.failures)} of {status.total} runs failed, each twice; the others are in {runs_dir}")
+        err.print(f"{len(status.failures)} of {status.total} runs failed, each twice; {status.done} are in {runs_dir}")
         raise typer.Exit(1)
 
 
@@ -78,7 +82,7 @@ class Display:
         self.quiet = quiet
         self.live = Live(console=err, auto_refresh=False, transient=True)
         self.start = time.monotonic()
-        self.first_share: float | None = None
+        self.waits_for = ""
         self.noted = 0
         self.done = 0
 
@@ -92,11 +96,12 @@ class Display:
 
     def update(self, status: Status) -> None:
         """Show how the sweep stands."""
-        for note in status.notes[self.noted :]:
-            err.print(f"[yellow]note:[/] {err.escape(note)}")
+        for text in status.notes[self.noted :]:
+            note(text)
         self.noted = len(status.notes)
-        if self.first_share is None:  # what was done before this sweep says nothing about its speed
-            self.first_share = status.done_share
+        if status.waits_for != self.waits_for and status.waits_for and not self.quiet:
+            err.print(f"waiting for {status.waits_for}")
+        self.waits_for = status.waits_for
         if self.live.is_started:
             self.live.update(self._table(status), refresh=True)
         elif not self.quiet and status.done != self.done:
@@ -104,7 +109,7 @@ class Display:
         self.done = status.done
 
     def _left(self, status: Status) -> str:
-        gained = status.done_share - (self.first_share or 0.0)
+        gained = status.done_share - status.found_share  # what was there before says nothing about the speed
         if gained <= 0:
             return "time left: not known yet"
         seconds = (time.monotonic() - self.start) * (1 - status.done_share) / gained

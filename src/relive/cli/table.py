@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from relive.cli.console import err, out
+from relive.cli.console import err, note, out
 from relive.errors import InputError, unknown
 
 if TYPE_CHECKING:
@@ -41,18 +41,21 @@ def command(
 
 def show(protocol: str, runs_dir: Path, tuned: bool = False, output_format: str = "text") -> None:
     """Print a table from the runs in a directory."""
-    from relive.experiments.tuned import read_tuned
+    from relive.experiments.tuned import tuned_of
     from relive.report.comparison import compare
     from relive.report.tables import FORMATS, as_text
 
     if output_format != "text" and output_format not in FORMATS:
         raise unknown("format", output_format, ["text", *FORMATS])
     results, _ = whole_results(runs_dir)
-    table = compare(results, protocol, read_tuned(runs_dir) if tuned else None)
+    table = compare(results, protocol, tuned_of(results) if tuned else None)
     if output_format == "text":
         out.print(as_text(table), soft_wrap=False)
     else:
         sys.stdout.write(FORMATS[output_format](table))
+    codes = {run.versions.get("code") for cell in table.cells.values() for run in cell.runs}
+    if len(codes) > 1:
+        note(f"these runs were made by {len(codes)} versions of the code; relive report says which")
 
 
 def whole_results(runs_dir: Path) -> tuple[list[RunResult], list[str]]:

@@ -102,6 +102,8 @@ class DaskEngine(Engine):
     writes_store = False
 
     def __init__(self, scheduler: str) -> None:
+        if "://" not in scheduler:
+            raise InputError(f"scheduler = {scheduler!r}: give its whole address, e.g. tcp://127.0.0.1:8786")
         self._address = scheduler
         try:
             with warnings.catch_warnings():
@@ -114,6 +116,7 @@ class DaskEngine(Engine):
         self._progress: dict[str, tuple[int, int]] = {}
         self._notes: deque[str] = deque()
         self._ready: set[str] = set()
+        self._closing: set[str] = set()
 
     def prepare(self, specs: Sequence[RunSpec], versions: dict[str, str], data_dir: str | None) -> None:
         """Refuse workers that differ from the driver, by name, and hand the others the data sets."""
@@ -126,8 +129,11 @@ class DaskEngine(Engine):
         self._client.register_plugin(outfit, name=outfit.name)
 
     def _refuse_others(self, versions: dict[str, str]) -> None:
-        refused = []
-        for address, answer in self._client.run(my_versions, on_error="return").items():
+        states = {address: worker["status"] for address, worker in self._workers().items()}
+        refused = [f"worker {address} is {state}" for address, state in states.items() if state.startswith("clos")]
+        answering = [address for address, state in states.items() if not state.startswith("clos")]
+        answers = self._client.run(my_versions, workers=answering, on_error="return") if answering else {}
+        for address, answer in answers.items():
             differ = differences(answer, versions) if isinstance(answer, dict) else f"no working relive: {answer!r}"
             if differ:
                 refused.append(f"worker {address} has {differ}")
@@ -138,13 +144,18 @@ class DaskEngine(Engine):
                 + "\nInstall the driver's versions there, or end these workers"
             )
 
-    def slots(self) -> int:
+    def _workers(self) -> dict[str, dict[str, Any]]:
+        """Return what the scheduler knows of its workers now."""
         try:
-            workers = self._client.sync(self._client.scheduler.identity)["workers"]  # asked now, nothing cached
+            workers: dict[str, dict[str, Any]] = self._client.sync(self._client.scheduler.identity)["workers"]
         except OSError as error:
             raise ReliveError(
                 f"lost the Dask scheduler at {self._address}: {error}. Finished runs are kept; the same command goes on"
             ) from error
+        return workers
+
+    def slots(self) -> int:
+        workers = self._workers()
         ready = {
             address: worker["nthreads"] for address, worker in workers.items() if self._resource in worker["resources"]
         }
@@ -156,6 +167,10 @@ class DaskEngine(Engine):
                     f"worker {address} has {ready[address]} threads but does one run at a time: "
                     "start more workers with --nthreads 1"
                 )
+        for address in workers.keys() - ready.keys() - self._closing:
+            if workers[address]["status"].startswith("clos"):
+                self._notes.append(f"worker {address} is not used: it is closing, perhaps because it has no relive")
+                self._closing.add(address)
         self._ready = set(ready)
         return len(ready)
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 import gc
 import hashlib
 import io
+import itertools
 import json
 import os
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,8 +57,9 @@ class Store:
         path = self.directory(spec)
         with self.writable():
             path.mkdir(parents=True, exist_ok=True)
-            if not (path / SPEC).exists():
-                write_atomic(path / SPEC, to_bytes(spec.to_json()))
+            said, wanted = path / SPEC, to_bytes(spec.to_json())
+            if not said.exists() or said.read_bytes() != wanted:
+                write_atomic(said, wanted)
         return path
 
     def save(self, result: RunResult, samples: list[npt.NDArray[np.uint8]]) -> Path:
@@ -97,21 +99,33 @@ class Store:
         ------
         DamagedResult
             If there is a result but it is not what was written.
+        StoreError
+            If it cannot be read, or is of a version of relive with other results.
         """
         try:
             return self._read(spec.name)
         except FileNotFoundError:
             return None
 
-    def set_aside(self, spec: RunSpec) -> None:
-        """Take a damaged result out of the way, so that the run can be done again."""
-        path = self.directory(spec)
-        with self.writable():
-            os.replace(path / RESULT, path / DAMAGED)
+    def load_or_set_aside(self, spec: RunSpec, warn: Callable[[str], None]) -> RunResult | None:
+        """Return the result of this spec; a damaged one is taken out of the way, so that the run can be done again.
 
-    def scan(self) -> tuple[list[RunResult], list[DamagedResult]]:
+        Only for who holds the run.
+        """
+        try:
+            return self.load(spec)
+        except DamagedResult as error:
+            path = self.directory(spec)
+            places = (path / (DAMAGED if k == 1 else f"{DAMAGED}-{k}") for k in itertools.count(1))
+            with self.writable():
+                os.replace(path / RESULT, next(place for place in places if not place.exists()))
+            warn(f"{error}; set aside, and run again")
+            return None
+
+    def scan(self) -> tuple[list[RunResult], list[ReliveError]]:
         """Return all whole results below the root, by name, and what is wrong with the others."""
-        results, damaged = [], []
+        results: list[RunResult] = []
+        damaged: list[ReliveError] = []
         names = sorted(entry.name for entry in os.scandir(self.root) if entry.is_dir()) if self.root.is_dir() else []
         with _no_collection():
             for name in names:
@@ -119,7 +133,7 @@ class Store:
                     results.append(self._read(name))
                 except FileNotFoundError:
                     continue
-                except DamagedResult as error:
+                except (DamagedResult, StoreError) as error:
                     damaged.append(error)
         return results, damaged
 
@@ -192,7 +206,7 @@ def read_signed(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise DamagedResult(f"{path} cannot be read: {error.strerror or error}") from error
+        raise StoreError(f"{path} cannot be read: {error.strerror or error}") from error
     body, signature, said = raw.rpartition(_SIGNATURE)
     digest = hashlib.sha256(body + b"\n}\n").hexdigest()
     if not signature or said != f'{digest}"\n}}\n'.encode():
@@ -208,7 +222,10 @@ def read_result(path: Path) -> RunResult:
     try:
         return RunResult.from_json(values)
     except (ReliveError, AttributeError, KeyError, TypeError, ValueError) as error:
-        raise DamagedResult(f"{path} is not a result of this version: {error}") from error
+        raise StoreError(
+            f"{path} is whole, but of another version of relive ({error}); it stays as it is: "
+            "move its directory away to do the run again, or choose another --runs-dir"
+        ) from error
 
 
 def read_samples(directory: Path) -> list[npt.NDArray[np.uint8]]:

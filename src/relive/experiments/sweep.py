@@ -16,8 +16,8 @@ from typing import Any
 from relive.experiments.engines import Engine
 from relive.experiments.run import make_spec
 from relive.experiments.spec import SCENARIO_NAMES, RunResult, RunSpec
-from relive.experiments.store import DamagedResult, Store
-from relive.experiments.worker import Job, Samples, work
+from relive.experiments.store import DamagedResult, Store, StoreError
+from relive.experiments.worker import Job, Samples, VersionsDiffer, work
 from relive.methods import method_class
 from relive.versions import versions
 
@@ -75,6 +75,8 @@ class Status:
     failures: list[Failure] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  # damaged results, retries, workers that were refused or lost
     done_share: float = 0.0  # of the whole cost, what is finished or under way in parts
+    found_share: float = 0.0  # of it, what was there before this sweep
+    waits_for: str = ""  # while nothing runs: who is to do something
 
 
 Watch = Callable[[Status], None]
@@ -126,6 +128,8 @@ class Sweep:
         self.status = Status(total=len(self.waiting))
         self.whole = sum(map(cost, self.waiting)) or 1.0
         self.finished = 0.0
+        self.found = 0.0
+        self.resumed: dict[str, float] = {}  # what of a run was there when it first said how it goes
 
     def run(self, watch: Watch | None = None) -> Status:
         """Do it all, and return how it ended; ``watch`` is called about four times a second.
@@ -133,9 +137,9 @@ class Sweep:
         Whatever stops it ends the workers; finished runs and finished tasks are kept.
         """
         try:
-            self._skip_done()
-            if self.waiting:
-                self.engine.prepare(list(self.waiting), self.versions, self.data_dir)
+            left = self.left()
+            if left:
+                self.engine.prepare(left, self.versions, self.data_dir)
             while self.waiting or self.running:
                 self._fill()
                 if self.running:
@@ -153,20 +157,23 @@ class Sweep:
                 run.lease.close()
         return self.status
 
-    def _skip_done(self) -> None:
-        """Count what is done before anything is begun, so that shares and times are right from the start."""
+    def left(self) -> list[RunSpec]:
+        """Return what is not done yet; the rest is counted before anything is begun, so that times left are right."""
         left = []
         for spec in self.waiting:
-            if self._is_done(spec, held=False) and not self.store.has_checkpoint(spec):
+            if not self.store.has_checkpoint(spec) and self._is_done(spec):
                 self._count(spec)
             else:
                 left.append(spec)
         self.waiting = deque(left)
+        self.found = self.finished
         self._look()
+        return left
 
     def _fill(self) -> None:
         """Give the engine as many runs as it has slots for."""
-        free = self.engine.slots() - len(self.running)
+        slots = self.engine.slots()
+        free = slots - len(self.running)
         refused = []
         while self.waiting and free > 0:
             spec = self.waiting.popleft()
@@ -176,7 +183,7 @@ class Sweep:
                     self.elsewhere.add(spec.name)
                     continue
                 self.elsewhere.discard(spec.name)
-                done = self._is_done(spec, held=True)  # by another sweep, since we looked
+                done = self.store.load_or_set_aside(spec, self.status.notes.append) is not None  # since we looked
                 self.store.tidy(spec)
                 if done:
                     self._count(spec)
@@ -185,15 +192,13 @@ class Sweep:
                     free -= 1
         self.waiting.extend(refused)
         self.status.elsewhere = len(self.elsewhere)
+        self.status.waits_for = "" if self.running or not self.waiting else "another sweep" if slots else "workers"
 
-    def _is_done(self, spec: RunSpec, held: bool) -> bool:
-        """Return whether there is a whole result; a damaged one is set aside by who holds the run."""
+    def _is_done(self, spec: RunSpec) -> bool:
+        """Return whether there is a whole result; a damaged one is seen to by who holds the run."""
         try:
             return self.store.load(spec) is not None
-        except DamagedResult as error:
-            if held:
-                self.status.notes.append(f"{error}; set aside, and run again")
-                self.store.set_aside(spec)
+        except DamagedResult:
             return False
 
     def _start(self, spec: RunSpec, lease: ExitStack) -> None:
@@ -219,6 +224,8 @@ class Sweep:
                 result, samples = future.result()
                 self.store.save(RunResult.from_json(result), samples)
                 self._count(run.spec)
+            elif isinstance(error, StoreError | VersionsDiffer):
+                raise error  # so would all others
             elif run.attempt < ATTEMPTS:
                 self.status.notes.append(f"{run.spec.name} failed and is tried again: {error!r}")
                 self.waiting.appendleft(run.spec)
@@ -238,5 +245,9 @@ class Sweep:
         under_way = 0.0
         for spec in status.running:
             task, iteration = status.progress.get(spec.name, (1, 0))
-            under_way += cost(spec) * ((task - 1) * spec.iters + iteration) / (spec.tasks * spec.iters)
+            done = cost(spec) * ((task - 1) * spec.iters + iteration) / (spec.tasks * spec.iters)
+            under_way += done
+            if spec.name in status.progress and spec.name not in self.resumed:
+                self.resumed[spec.name] = done
         status.done_share = (self.finished + under_way) / self.whole
+        status.found_share = (self.found + sum(self.resumed.values())) / self.whole

@@ -1,17 +1,46 @@
-"""The settings that grid searches chose, kept by cell in the runs directory; no torch."""
+"""Grid searches that are among the results, and the settings that they chose; no torch."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from pathlib import Path
+from itertools import product
 
-from relive.experiments.spec import RunResult
-from relive.experiments.store import read_signed, signed, to_bytes
-from relive.files import write_atomic
+from relive.experiments.paper import GRID_SEED, GRIDS, PRESETS, preset_settings
+from relive.experiments.spec import PROTOCOL_NAMES, RunResult, RunSpec
+from relive.fidelity import AS_RUN
 
-TUNED = "tuned.json"
 Cell = tuple[str, str, str]  # protocol, scenario, method
 Tuned = dict[Cell, dict[str, float]]
+
+
+def as_in_paper(spec: RunSpec, settings: Mapping[str, float]) -> bool:
+    """Say whether a spec is the paper's experiment with these settings, whatever its seed and threads."""
+    return spec == RunSpec(
+        protocol=spec.protocol,
+        scenario=spec.scenario,
+        method=spec.method,
+        dataset="mnist",
+        seed=spec.seed,
+        settings=settings,
+        fidelity=AS_RUN,
+        threads=spec.threads,
+        **PRESETS[spec.protocol],
+    )
+
+
+def searched(results: Iterable[RunResult], protocol: str) -> dict[tuple[str, str], list[RunResult]]:
+    """Return the runs of a protocol's grid searches, by scenario and method."""
+    found = defaultdict(list)
+    for result in results:
+        spec = result.spec
+        grid = GRIDS.get((protocol, spec.method))
+        if grid is None or spec.protocol != protocol or spec.seed != GRID_SEED:
+            continue
+        tried = preset_settings(protocol, spec.method) | {name: spec.settings[name] for name in grid}
+        if as_in_paper(spec, tried):
+            found[spec.scenario, spec.method].append(result)
+    return dict(found)
 
 
 def best(results: Iterable[RunResult]) -> RunResult:
@@ -19,20 +48,14 @@ def best(results: Iterable[RunResult]) -> RunResult:
     return min(results, key=lambda r: (-r.average_accuracy, sorted(r.spec.settings.items())))
 
 
-def read_tuned(root: Path) -> Tuned:
-    """Return the chosen settings of every cell that was searched in this runs directory."""
-    path = root / TUNED
-    if not path.exists():
-        return {}
-    tuned: Tuned = {}
-    for name, settings in read_signed(path).items():
-        protocol, scenario, method = name.split("/")
-        tuned[protocol, scenario, method] = settings
+def tuned_of(results: Iterable[RunResult]) -> Tuned:
+    """Return the settings that each whole search among the results chose; one with a value missing chooses nothing."""
+    results = list(results)
+    tuned = Tuned()
+    for protocol in PROTOCOL_NAMES:
+        for (scenario, method), runs in searched(results, protocol).items():
+            grid = GRIDS[protocol, method]
+            tried = {tuple(run.spec.settings[name] for name in grid) for run in runs}
+            if tried >= set(product(*grid.values())):
+                tuned[protocol, scenario, method] = dict(best(runs).spec.settings)
     return tuned
-
-
-def write_tuned(root: Path, chosen: Mapping[Cell, Mapping[str, float]]) -> None:
-    """Keep the chosen settings of some cells, beside those that are there already."""
-    tuned = read_tuned(root) | {cell: dict(settings) for cell, settings in chosen.items()}
-    values = {"/".join(cell): settings for cell, settings in sorted(tuned.items())}
-    write_atomic(root / TUNED, to_bytes(signed(values)))

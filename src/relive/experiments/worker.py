@@ -91,7 +91,8 @@ def check_versions(mine: dict[str, str], drivers: dict[str, str]) -> None:
     differ = differences(mine, drivers)
     if differ:
         raise VersionsDiffer(
-            f"worker {socket.gethostname()} (process {os.getpid()}) has {differ}; install the driver's there"
+            f"worker {socket.gethostname()} (process {os.getpid()}) has {differ}: if relive was changed or updated "
+            "since the sweep began, give the command again; finished runs are kept"
         )
 
 

@@ -13,10 +13,9 @@ from scipy.stats import t as student
 from scipy.stats import ttest_ind_from_stats
 
 from relive.errors import unknown
-from relive.experiments.paper import GRID_SEED, GRIDS, PRESETS, PUBLISHED, RUNS_PER_CELL, Cell, preset_settings
-from relive.experiments.spec import PROTOCOL_NAMES, SCENARIO_NAMES, RunResult, RunSpec
-from relive.experiments.tuned import Tuned
-from relive.fidelity import AS_RUN
+from relive.experiments.paper import GRID_SEED, GRIDS, PUBLISHED, RUNS_PER_CELL, Cell, preset_settings
+from relive.experiments.spec import PROTOCOL_NAMES, SCENARIO_NAMES, RunResult
+from relive.experiments.tuned import Tuned, as_in_paper
 
 ALPHA = 0.05
 TESTED_RUNS = 3  # with two, a spread near 0 comes by chance too often for a test
@@ -150,32 +149,6 @@ def wanted_settings(protocol: str, scenario: str, method: str, tuned: Tuned | No
         return defaults
     chosen = tuned.get((protocol, scenario, method))
     return None if chosen is None else defaults | chosen
-
-
-def as_in_paper(spec: RunSpec, settings: Mapping[str, float]) -> bool:
-    """Say whether a spec is the paper's experiment with these settings, whatever its seed and threads."""
-    return spec == RunSpec(
-        protocol=spec.protocol,
-        scenario=spec.scenario,
-        method=spec.method,
-        dataset="mnist",
-        seed=spec.seed,
-        settings=settings,
-        fidelity=AS_RUN,
-        threads=spec.threads,
-        **PRESETS[spec.protocol],
-    )
-
-
-def searched(results: Iterable[RunResult], protocol: str) -> dict[tuple[str, str], list[RunResult]]:
-    """Return the runs of a protocol's grid searches, by scenario and method."""
-    found = defaultdict(list)
-    for result in results:
-        spec = result.spec
-        ours = spec.protocol == protocol and spec.seed == GRID_SEED and (protocol, spec.method) in GRIDS
-        if ours and as_in_paper(spec, spec.settings):
-            found[spec.scenario, spec.method].append(result)
-    return dict(found)
 
 
 def counted(results: Iterable[RunResult], settings: Mapping[str, float]) -> list[RunResult]:

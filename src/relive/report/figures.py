@@ -20,10 +20,10 @@ from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
 from relive.experiments.paper import GRIDS, preset_settings
 from relive.experiments.spec import SCENARIO_NAMES, RunResult
-from relive.experiments.tuned import Tuned
+from relive.experiments.tuned import Tuned, searched
 from relive.files import write_atomic
 from relive.report import style
-from relive.report.comparison import METHODS, Compared, Comparison, is_quiet, searched
+from relive.report.comparison import METHODS, Compared, Comparison, is_quiet
 
 SEARCHED = ("xdg", "ewc", "online-ewc", "si")  # in the paper's order
 GREY = "0.45"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ from matplotlib.figure import Figure
 from relive.data.sources import Dataset, load_data, survey
 from relive.experiments.paper import PRESETS
 from relive.experiments.spec import PROBE_ROWS, SCENARIO_NAMES, RunResult
-from relive.experiments.store import Store, read_samples
+from relive.experiments.store import DamagedResult, Store, read_samples
 from relive.experiments.tuned import Tuned
 from relive.report import figures, pictures
 from relive.report.comparison import OWN_CORE, Comparison
@@ -123,7 +124,11 @@ def _samples(table: Comparison, root: Path) -> Iterator[Drawn]:
     for method in GENERATORS:
         runs = [run for scenario in reversed(SCENARIO_NAMES) for run in table.cells[scenario, method].runs]
         for run in (run for run in runs if run.spec.seed == 0):
-            samples = read_samples(Store(root).directory(run.spec))
+            try:
+                samples = read_samples(Store(root).directory(run.spec))
+            except DamagedResult as error:
+                warnings.warn(f"left out: {error}", stacklevel=2)
+                continue
             if len(samples) == run.spec.tasks:
                 label = f"{METHOD_TITLES[method]}\n{SCENARIO_TITLES[run.spec.scenario]}, seed {run.spec.seed}"
                 rows.append((label, samples))

@@ -17,7 +17,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from relive.errors import InputError, unknown
 from relive.experiments.paper import GRID_SEED, GRIDS, PRESETS, PUBLISHED
 from relive.experiments.spec import PROTOCOL_NAMES, SCENARIO_NAMES, RunResult
-from relive.experiments.tuned import Tuned
+from relive.experiments.tuned import Tuned, as_in_paper
 from relive.fidelity import AS_RUN, name_of
 from relive.files import write_atomic
 from relive.report import style, tables
@@ -26,7 +26,6 @@ from relive.report.comparison import (
     METHODS,
     Compared,
     Comparison,
-    as_in_paper,
     compare,
     core_share,
     is_quiet,
