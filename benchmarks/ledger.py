@@ -66,7 +66,10 @@ def searches(results: list[RunResult], tuned: Tuned, protocol: str) -> Iterator[
                 title = f"{SCENARIO_TITLES[scenario]}, {rest}".removesuffix(", ")
                 lines.append([title, *(_accuracy(runs.get(value), chosen) for value in values)])
         if lines:
-            head = [f"{METHOD_TITLES[method]}: {SYMBOLS[name]} =", *(f"{value:g}" for value in values)]
+            head = [
+                f"{METHOD_TITLES[method]}: {SYMBOLS[name]} =",
+                *(settings_text({name: value}).partition(" = ")[2] for value in values),
+            ]
             yield "\n".join("| " + " | ".join(line) + " |" for line in [head, ["---"] * len(head), *lines])
 
 

@@ -1,6 +1,6 @@
 """How everything is called and drawn: names, colours and markers, the same for a method everywhere.
 
-The colours are safe for the colour-blind (Okabe & Ito, with a violet and a wine red added); where methods share a
+The colours are safe for the colour-blind (Okabe & Ito, with a violet, a wine red and a darker grey); where methods share a
 panel, each also has a marker of its own.
 """
 
@@ -42,8 +42,8 @@ WORDS = [  # what a reader of the report should know
 ]
 
 METHOD_COLOURS = {
-    "none": "#999999",
-    "xdg": "#8c6bb1",
+    "none": "#6f6f6f",
+    "xdg": "#4b2e83",
     "ewc": "#0072b2",
     "online-ewc": "#56b4e9",
     "si": "#009e73",
