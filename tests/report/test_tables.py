@@ -285,6 +285,12 @@ def test_text_fits_a_terminal_and_says_it_all(table: Comparison) -> None:
         assert word in text
 
 
+def test_only_xdg_has_its_setting_from_elsewhere() -> None:
+    said = [note for note in settings_notes(compare([], "split")) if "later report" in note]
+    assert said == ["XdG: X = 95 % (from the authors' later report: the 2018 code has no default)"]
+    assert not [note for note in settings_notes(compare([], "split", {})) if "later report" in note]
+
+
 def test_markdown_has_a_row_per_method(table: Comparison) -> None:
     rows = [line for line in as_markdown(table).splitlines() if line.startswith("|")]
     assert len(rows) == 2 + 10

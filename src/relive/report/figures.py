@@ -16,7 +16,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator, StrMethodFormatter
+from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
 
 from relive.experiments.paper import GRIDS, preset_settings
 from relive.experiments.spec import SCENARIO_NAMES, RunResult
@@ -68,9 +68,9 @@ def time_figure(table: Comparison) -> Figure:
         axis.set_xlabel("training time (s)")
         if cells:
             axis.set_xscale("log")
+            axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
             axis.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-            axis.xaxis.set_minor_formatter(StrMethodFormatter("{x:g}"))
-            axis.tick_params(axis="x", which="both", labelsize="small")
+            axis.xaxis.set_minor_locator(NullLocator())
         else:
             _say(axis, "no runs yet")
             axis.set_yticks([])

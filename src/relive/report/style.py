@@ -1,7 +1,7 @@
 """How everything is called and drawn: names, colours and markers, the same for a method everywhere.
 
-The colours are safe for the colour-blind (Okabe & Ito, with a violet, a wine red and a darker grey); where methods share a
-panel, each also has a marker of its own.
+The colours are safe for the colour-blind (Okabe & Ito, with a violet, a wine red and a darker grey); where methods
+share a panel, each also has a marker of its own.
 """
 
 from __future__ import annotations

@@ -101,7 +101,8 @@ def settings_notes(table: Comparison) -> list[str]:
         if len(set(texts.values())) == 1:
             texts = {"": next(iter(texts.values()))}
         said = "; ".join(f"{SCENARIO_TITLES.get(s, '')} {text}".strip() for s, text in texts.items() if text)
-        if all(cell.settings == NO_DEFAULT.get((table.protocol, method)) for cell in cells):
+        elsewhere = NO_DEFAULT.get((table.protocol, method))
+        if elsewhere is not None and all(cell.settings == elsewhere for cell in cells):
             said += " (from the authors' later report: the 2018 code has no default)"
         if said:
             notes.append(f"{METHOD_TITLES[method]}: {said}")
