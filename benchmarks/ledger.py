@@ -18,7 +18,8 @@ from relive.experiments.spec import SCENARIO_NAMES, RunResult
 from relive.experiments.store import RESULT, SPEC, Store
 from relive.experiments.tuned import Tuned, searched, tuned_of
 from relive.files import write_atomic
-from relive.report.comparison import compare
+from relive.report.claims import claims
+from relive.report.comparison import Comparison, compare, preferred
 from relive.report.style import METHOD_TITLES, SCENARIO_TITLES, SYMBOLS, settings_text
 from relive.report.tables import as_markdown
 
@@ -40,13 +41,21 @@ def take(runs: Path, ledger: Path) -> int:
 def tables(results: list[RunResult]) -> dict[str, str]:
     """Return the parts of the page that the ledger decides, by the name of their marks."""
     tuned = tuned_of(results)
-    parts = {"split": as_markdown(compare(results, "split"))}
+    default, chosen = compare(results, "split"), compare(results, "split", tuned)
+    parts = {"split": as_markdown(default), "claims": "\n".join(checked(preferred(default, chosen)))}
     if tuned:
-        parts["tuned"] = as_markdown(compare(results, "split", tuned))
+        parts["tuned"] = as_markdown(chosen)
         parts["searches"] = "\n\n".join(searches(results, tuned, "split"))
     if any(result.spec.protocol == "permuted" for result in results):
         parts["permuted"] = as_markdown(compare(results, "permuted"))
     return parts
+
+
+def checked(table: Comparison) -> Iterator[str]:
+    """Yield the paper's claims as a list, each with what our runs say."""
+    for claim in claims(table):
+        yield f"- **{claim.title}: {claim.status}.** Here that means: {claim.rule}."
+        yield from (f"  - {part.outcome}: {part.text}" for part in claim.parts)
 
 
 def searches(results: list[RunResult], tuned: Tuned, protocol: str) -> Iterator[str]:

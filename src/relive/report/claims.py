@@ -26,7 +26,7 @@ Status = Literal["holds", "does not hold", "cannot be said"]
 
 REPLAY = ("dgr", "dgr-distill", "rtf")
 OTHERS = ("none", "ewc", "online-ewc", "si", "lwf")
-WORKS, FAILS = 90.0, 50.0  # percent: "good performance (above 90%)"; a method that fails is wrong more often than right
+WORKS, WELL = 50.0, 90.0  # percent: right more often than wrong; "good performance (above 90%)"
 ALMOST_HALVED = 0.6
 NEGLIGIBLE = 1.0  # point
 
@@ -79,7 +79,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class _Check:
-    """How a claim is checked: its words in both protocols, what is compared, how many of the parts must be met."""
+    """How a claim is checked: its words about each protocol, what is compared, how many parts must be met."""
 
     title: str
     quotes: Mapping[str, str]
@@ -89,16 +89,21 @@ class _Check:
 
 
 def claims(table: Comparison) -> list[Claim]:
-    """Check the paper's claims about one protocol."""
+    """Check what the paper claims about one protocol."""
     return [
         Claim(table.protocol, c.title, c.quotes[table.protocol], c.rule, tuple(c.parts(table.cells)), c.needed)
         for c in _ALL
+        if table.protocol in c.quotes
     ]
 
 
 def _only_replay(cells: Cells) -> list[Part]:
     works = [_beyond(cells["class", method], WORKS, above=True) for method in REPLAY]
-    return works + [_beyond(cells["class", method], FAILS, above=False) for method in OTHERS]
+    return works + [_beyond(cells["class", method], WORKS, above=False) for method in OTHERS]
+
+
+def _works_well(cells: Cells) -> list[Part]:
+    return [_beyond(cells["class", method], WELL, above=True) for method in REPLAY]
 
 
 def _distillation(cells: Cells) -> list[Part]:
@@ -225,10 +230,17 @@ _ALL = [
             "scenario",
             "permuted": "Again only the methods using generative replay were successful in the Class-IL scenario",
         },
-        f"DGR, DGR+distill and RtF are above {WORKS:g} %, and None, EWC, online EWC, SI and LwF below {FAILS:g} %, "
-        f"{_CLEARLY}",
+        f"DGR, DGR+distill and RtF are right more often than wrong (above {WORKS:g} %), and None, EWC, online EWC, SI "
+        f"and LwF are not, {_CLEARLY}",
         _only_replay,
         len(REPLAY + OTHERS),
+    ),
+    _Check(
+        f"Generative replay stays above {WELL:g} % in Class-IL",
+        {"split": "retained good performance (above 90%) in the Class-IL scenario"},
+        f"DGR, DGR+distill and RtF are above {WELL:g} %, {_CLEARLY}",
+        _works_well,
+        len(REPLAY),
     ),
     _Check(
         "DGR+distill outperforms DGR in every scenario",
