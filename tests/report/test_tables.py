@@ -323,7 +323,7 @@ def test_json_and_csv_say_the_same(table: Comparison) -> None:
 
 def test_every_format_works_with_nothing_to_show() -> None:
     empty = compare([], "permuted")
-    assert empty.count("missing") == 28
+    assert {cell.verdict for cell in empty.cells.values()} == {"missing"}
     assert all(write(empty) for write in FORMATS.values())
     assert "missing" in as_plain_text(empty)
 

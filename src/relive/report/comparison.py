@@ -97,10 +97,6 @@ class Comparison:
         """How many cells Welch's test was applied to."""
         return sum(cell.p is not None for cell in self.cells.values())
 
-    def count(self, verdict: Verdict) -> int:
-        """Return how many cells have this verdict."""
-        return sum(cell.verdict == verdict for cell in self.cells.values())
-
 
 def compare(results: Iterable[RunResult], protocol: str, tuned: Tuned | None = None) -> Comparison:
     """Compare results with the published table of a protocol.
