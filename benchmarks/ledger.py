@@ -9,12 +9,13 @@ large). Without RUNS_DIR only the tables are written again.
 from __future__ import annotations
 
 import argparse
+import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
 from relive.experiments.paper import GRIDS
-from relive.experiments.spec import SCENARIO_NAMES, RunResult
+from relive.experiments.spec import PROTOCOL_NAMES, SCENARIO_NAMES, RunResult
 from relive.experiments.store import RESULT, SPEC, Store
 from relive.experiments.tuned import Tuned, searched, tuned_of
 from relive.files import write_atomic
@@ -41,13 +42,17 @@ def take(runs: Path, ledger: Path) -> int:
 def tables(results: list[RunResult]) -> dict[str, str]:
     """Return the parts of the page that the ledger decides, by the name of their marks."""
     tuned = tuned_of(results)
-    default, chosen = compare(results, "split"), compare(results, "split", tuned)
-    parts = {"split": as_markdown(default), "claims": "\n".join(checked(preferred(default, chosen)))}
-    if tuned:
-        parts["tuned"] = as_markdown(chosen)
-        parts["searches"] = "\n\n".join(searches(results, tuned, "split"))
-    if any(result.spec.protocol == "permuted" for result in results):
-        parts["permuted"] = as_markdown(compare(results, "permuted"))
+    parts = {}
+    for protocol in PROTOCOL_NAMES:
+        default, chosen = compare(results, protocol), compare(results, protocol, tuned)
+        if all(result.spec.protocol != protocol for result in results):
+            continue
+        parts[protocol] = as_markdown(default)
+        parts[f"{protocol}-claims"] = "\n".join(checked(preferred(default, chosen)))
+        found = list(searches(results, tuned, protocol))
+        if found:
+            parts[f"{protocol}-searches"] = "\n\n".join(found)
+            parts[f"{protocol}-tuned"] = as_markdown(chosen)
     return parts
 
 
@@ -99,6 +104,8 @@ def main() -> None:
     text = PAGE.read_text(encoding="utf-8")
     for name, table in tables(Store(LEDGER).scan()[0]).items():
         begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+        if text.count(begin) != 1 or text.count(end) != 1:
+            sys.exit(f"{PAGE} has no place for this table: put the lines {begin} and {end} where it shall be")
         before, rest = text.split(begin)
         text = f"{before}{begin}\n\n{table.strip()}\n\n{end}{rest.split(end)[1]}"
     write_atomic(PAGE, text.encode())

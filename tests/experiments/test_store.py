@@ -142,7 +142,9 @@ class TestResults:
     def test_damaged_samples_are_reported(self, store: Store) -> None:
         path = store.save(result_of(SPEC), [np.zeros((100, 2, 2), np.uint8)])
         raw = (path / SAMPLES).read_bytes()
-        for broken in (raw[:50], b"", raw.replace(b"task0.npy", b"task9.npy")):
+        at = raw.index(b"PK\x01\x02") + 8  # the flags of the first entry in the directory
+        encrypted = raw[:at] + bytes([raw[at] | 1]) + raw[at + 1 :]
+        for broken in (raw[:50], b"", raw.replace(b"task0.npy", b"task9.npy"), encrypted):
             (path / SAMPLES).write_bytes(broken)
             with pytest.raises(DamagedResult, match=r"samples\.npz is damaged"):
                 read_samples(path)

@@ -26,6 +26,7 @@ from tests.experiments.small import (
     awkward,
     endless,
     failing,
+    first_has_other_code,
     full_disk,
     murdered,
     other_code,
@@ -150,6 +151,13 @@ class TestFailures:
         traces = {failure.spec.seed: failure.trace for failure in status.failures}
         assert "raise AwkwardError(1, 2)" in traces[1]
         assert "SystemExit: 3" in traces[2]
+
+    def test_changed_code_lets_the_runs_under_way_finish(self, store: Store, engine: LocalEngine) -> None:
+        job = Sweep(specs(6), store, engine, work=first_has_other_code)
+        with pytest.raises(VersionsDiffer):
+            job.run()
+        assert len(done(store)) == 1  # the one beside it; of the other four none was begun
+        assert job.status.failures == []
 
     @pytest.mark.parametrize("kind", ["versions", "disk"])
     def test_what_would_fail_every_run_stops_at_once(self, store: Store, engine: LocalEngine, kind: str) -> None:

@@ -100,7 +100,7 @@ def test_the_words_are_those_of_the_protocol() -> None:
 
 
 def test_a_single_run_has_the_published_spread() -> None:
-    # published standard deviations in Class-IL: 1.48 and 1.21 points, so that 3.8 points are two standard errors
+    # published standard deviations in Class-IL: 1.48 and 1.21 points, so that 3.86 points are the interval
     far = check(cell("class", "dgr", 90) + cell("class", "dgr-distill", 93.9))[Distill].parts[2]
     near = check(cell("class", "dgr", 90) + cell("class", "dgr-distill", 93.7))[Distill].parts[2]
     assert (far.outcome, near.outcome) == ("met", "open")

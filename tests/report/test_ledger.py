@@ -46,7 +46,7 @@ def test_finished_runs_are_taken_once_and_without_their_pictures(tmp_path: Path)
     assert take(runs, ledger) == 0
     assert {path.name for path in ledger.rglob("*") if path.is_file()} == {"spec.json", "result.json"}
     assert len(Store(ledger).scan()[0]) == len(results)
-    online, si = tables(results)["searches"].split("\n\n")
+    online, si = tables(results)["split-searches"].split("\n\n")
     assert [line.count("|") for line in online.splitlines()] == [16] * 6  # λ from 1 to 1e13, a row for each of four γ
     assert (online.count("**"), si.count("**")) == (2, 2)
     assert si.startswith("| SI: c = | 0.001 |")

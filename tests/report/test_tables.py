@@ -20,6 +20,7 @@ from relive.errors import InputError
 from relive.experiments.paper import GRID_SEED, PUBLISHED
 from relive.experiments.run import make_spec
 from relive.experiments.spec import RunResult
+from relive.experiments.tuned import tuned_of
 from relive.fidelity import AS_WRITTEN
 from relive.methods import METHODS as ALL_METHODS
 from relive.report import style
@@ -106,13 +107,13 @@ def test_methods_without_a_search_are_the_same_in_the_tuned_table() -> None:
     assert compare(results, "split", {}).cells[RTF].runs == compare(results, "split").cells[RTF].runs
 
 
-def test_preferred_takes_tuned_runs_where_there_are_any() -> None:
+def test_preferred_takes_tuned_runs_where_there_are_enough() -> None:
     grid, tuned = searched("split", "task", ("si",))
     chosen = tuned["split", "task", "si"]
-    results = paper_like("split", 2) + grid + [result_of(spec_of("split", "task", "si", 0, chosen), 0.5)]
+    results = paper_like("split", 1) + grid + [result_of(spec_of("split", "task", "si", 0, chosen), 0.5)]
     table = preferred(compare(results, "split"), compare(results, "split", tuned))
     assert table.cells["task", "si"].mean == 50
-    assert table.cells["task", "ewc"].n == 2
+    assert table.cells["task", "ewc"].n == 1
 
 
 def test_mean_sem_and_difference() -> None:
@@ -332,3 +333,26 @@ def test_tuned_settings_are_told_for_each_scenario() -> None:
     tuned = {("split", "task", "ewc"): {"lam": 1e7}, ("split", "domain", "ewc"): {"lam": 100.0}}
     notes = settings_notes(compare([], "split", tuned))
     assert "EWC: Task-IL λ = 1e7; Domain-IL λ = 100; Class-IL not searched yet" in notes
+
+
+def test_only_values_of_the_grid_can_be_chosen() -> None:
+    results, tuned = searched("split", "task", ("si",))
+    assert tuned_of(results) == tuned
+    spec = results[0].spec
+    beside = [
+        result_of(replace(spec, settings={**spec.settings, "c": 3.0}), 0.99),
+        result_of(replace(spec, threads=2), 0.99),
+        result_of(replace(spec, settings={**spec.settings, "xi": 0.5}), 0.99),
+        result_of(replace(spec, settings={}), 0.99),
+    ]
+    assert tuned_of(results + beside) == tuned
+    assert tuned_of(results[1:]) == {}  # a search that is not finished chooses nothing
+
+
+def test_one_tuned_run_does_not_take_the_place_of_many() -> None:
+    results, tuned = searched("split", "task", ("si",))
+    chosen = tuned["split", "task", "si"]
+    fresh = [result_of(spec_of("split", "task", "si", seed, chosen), 0.95) for seed in range(3)]
+    for n, wanted in ((1, 5), (3, 3)):
+        runs = paper_like("split", 5) + results + fresh[:n]
+        assert preferred(compare(runs, "split"), compare(runs, "split", tuned)).cells["task", "si"].n == wanted

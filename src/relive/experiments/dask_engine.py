@@ -129,10 +129,9 @@ class DaskEngine(Engine):
         self._client.register_plugin(outfit, name=outfit.name)
 
     def _refuse_others(self, versions: dict[str, str]) -> None:
-        states = {address: worker["status"] for address, worker in self._workers().items()}
-        refused = [f"worker {address} is {state}" for address, state in states.items() if state.startswith("clos")]
-        answering = [address for address, state in states.items() if not state.startswith("clos")]
-        answers = self._client.run(my_versions, workers=answering, on_error="return") if answering else {}
+        refused = []
+        staying = [address for address, worker in self._workers().items() if not worker["status"].startswith("clos")]
+        answers = self._client.run(my_versions, workers=staying, on_error="return") if staying else {}
         for address, answer in answers.items():
             differ = differences(answer, versions) if isinstance(answer, dict) else f"no working relive: {answer!r}"
             if differ:

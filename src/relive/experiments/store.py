@@ -236,5 +236,5 @@ def read_samples(directory: Path) -> list[npt.NDArray[np.uint8]]:
     try:
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as arrays:
             return [arrays[f"task{k}"] for k in range(len(arrays.files))]
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+    except (OSError, ValueError, KeyError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
         raise DamagedResult(f"{path} is damaged: {error}") from error

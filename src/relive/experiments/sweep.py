@@ -129,6 +129,7 @@ class Sweep:
         self.whole = sum(map(cost, self.waiting)) or 1.0
         self.finished = 0.0
         self.found = 0.0
+        self.fatal: StoreError | VersionsDiffer | None = None
         self.resumed: dict[str, float] = {}  # what of a run was there when it first said how it goes
 
     def run(self, watch: Watch | None = None) -> Status:
@@ -140,8 +141,9 @@ class Sweep:
             left = self.left()
             if left:
                 self.engine.prepare(left, self.versions, self.data_dir)
-            while self.waiting or self.running:
-                self._fill()
+            while (self.waiting and self.fatal is None) or self.running:
+                if self.fatal is None:
+                    self._fill()
                 if self.running:
                     self._await()
                 elif self.waiting:  # everything left is being done by another sweep, or there are no workers
@@ -149,6 +151,8 @@ class Sweep:
                 self._look()
                 if watch is not None:
                     watch(self.status)
+            if self.fatal is not None:
+                raise self.fatal
         except BaseException:
             self.engine.shutdown(wait=False, cancel_futures=True)  # before the leases go: nobody may begin these yet
             raise
@@ -214,6 +218,8 @@ class Sweep:
         over, _ = wait(self.running, timeout=TICK, return_when=FIRST_COMPLETED)
         for future in over:
             self._collect(future)
+        if isinstance(self.fatal, StoreError):  # those under way could not be kept either
+            raise self.fatal
 
     def _collect(self, future: Future[Any]) -> None:
         """Keep the result of a run that is over, or see to it that it is tried again."""
@@ -225,7 +231,7 @@ class Sweep:
                 self.store.save(RunResult.from_json(result), samples)
                 self._count(run.spec)
             elif isinstance(error, StoreError | VersionsDiffer):
-                raise error  # so would all others
+                self.fatal = self.fatal or error  # every run that begins now would fail too
             elif run.attempt < ATTEMPTS:
                 self.status.notes.append(f"{run.spec.name} failed and is tried again: {error!r}")
                 self.waiting.appendleft(run.spec)

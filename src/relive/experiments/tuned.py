@@ -37,6 +37,8 @@ def searched(results: Iterable[RunResult], protocol: str) -> dict[tuple[str, str
         grid = GRIDS.get((protocol, spec.method))
         if grid is None or spec.protocol != protocol or spec.seed != GRID_SEED:
             continue
+        if spec.threads != 1 or any(spec.settings.get(name) not in values for name, values in grid.items()):
+            continue
         tried = preset_settings(protocol, spec.method) | {name: spec.settings[name] for name in grid}
         if as_in_paper(spec, tried):
             found[spec.scenario, spec.method].append(result)

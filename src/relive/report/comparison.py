@@ -19,7 +19,8 @@ from relive.experiments.tuned import Tuned, as_in_paper
 
 ALPHA = 0.05
 TESTED_RUNS = 3  # with two, a spread near 0 comes by chance too often for a test
-RANGE_SDS, RANGE_POINTS = 3.0, 1.0  # how far a single published run may be from the mean
+NEAR_SDS, RANGE_SDS = 1.0, 3.0  # published standard deviations: how near is near, how far a single run may be
+POINTS = 1.0  # near in any case
 OWN_CORE = 0.95  # of the time; a run that had less waited for others, and its time says little
 
 Key = TypeVar("Key")
@@ -48,9 +49,9 @@ class Compared:
     interval
         Of the difference to the published mean, 95 %, in points; None if not tested.
     verdict
-        ``"higher"`` and ``"lower"`` if a difference was shown. If none was, ``"agrees"`` if the interval is within what
-        a single published run may differ from the mean, else ``"undecided"``: there are too few runs to tell. One or
-        two runs are not tested, their mean is ``"in range"`` or it is not.
+        ``"higher"`` and ``"lower"`` if a difference was shown. If none was, ``"agrees"`` if the interval is near 0 as a
+        whole (one published standard deviation, or a point), else ``"undecided"``: there are too few runs to tell. One
+        or two runs are not tested: their mean is ``"in range"`` of a single published run, or it is not.
     note
         What a reader should know about this verdict.
     """
@@ -78,10 +79,9 @@ class Compared:
         """Ours minus published, in points."""
         return None if self.mean is None else self.mean - self.published.mean
 
-    @property
-    def range(self) -> float:
-        """How far from the published mean a single run may be, in points."""
-        return max(RANGE_SDS * self.published.sem * math.sqrt(RUNS_PER_CELL), RANGE_POINTS)
+    def within(self, sds: float) -> float:
+        """Return so many published standard deviations in points, but at least one point."""
+        return max(sds * self.published.sem * math.sqrt(RUNS_PER_CELL), POINTS)
 
 
 @dataclass(frozen=True)
@@ -130,11 +130,11 @@ def compare(results: Iterable[RunResult], protocol: str, tuned: Tuned | None = N
 
 
 def preferred(default: Comparison, tuned: Comparison) -> Comparison:
-    """Return a table of the runs with searched settings where there are any, and of the default ones elsewhere.
+    """Return a table of the runs with searched settings where there are enough, and of the default ones elsewhere.
 
     The paper's figures are of such runs: it gave the competing methods "the best possible chance".
     """
-    searched = {key: cell for key, cell in tuned.cells.items() if cell.n}
+    searched = {key: cell for key, cell in tuned.cells.items() if cell.n >= min(TESTED_RUNS, default.cells[key].n or 1)}
     return replace(default, cells=default.cells | searched)
 
 
@@ -243,9 +243,10 @@ def _judged(
 def _judged_by_range(cell: Compared) -> Compared:
     """Return a cell of one or two runs, judged by the spread of the published runs."""
     assert cell.difference is not None
-    within = abs(cell.difference) <= cell.range
+    reach = cell.within(RANGE_SDS)
+    within = abs(cell.difference) <= reach
     runs = "one run" if cell.n == 1 else f"{cell.n} runs"
-    note = f"{runs}: {'within' if within else 'outside'} {cell.range:.2f} points of the published mean"
+    note = f"{runs}: {'within' if within else 'outside'} {reach:.2f} points of the published mean"
     return replace(cell, verdict="in range" if within else _direction(cell), note=note)
 
 
@@ -254,7 +255,7 @@ def _tested(cell: Compared, p: float) -> Verdict:
     if p < ALPHA:
         return _direction(cell)
     assert cell.interval is not None
-    return "agrees" if max(map(abs, cell.interval)) <= cell.range else "undecided"
+    return "agrees" if max(map(abs, cell.interval)) <= cell.within(NEAR_SDS) else "undecided"
 
 
 def _direction(cell: Compared) -> Verdict:

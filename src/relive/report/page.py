@@ -15,9 +15,9 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from relive.errors import InputError, unknown
-from relive.experiments.paper import GRID_SEED, GRIDS, PRESETS, PUBLISHED
+from relive.experiments.paper import GRIDS, PRESETS, PUBLISHED
 from relive.experiments.spec import PROTOCOL_NAMES, SCENARIO_NAMES, RunResult
-from relive.experiments.tuned import Tuned, as_in_paper
+from relive.experiments.tuned import Tuned, searched
 from relive.fidelity import AS_RUN, name_of
 from relive.files import write_atomic
 from relive.report import style, tables
@@ -223,6 +223,7 @@ def _versions(results: Iterable[RunResult]) -> list[dict[str, Any]]:
 def _rows(report: Report) -> list[dict[str, Any]]:
     """Return a row for every run, with what it is used for."""
     uses: dict[int, list[str]] = {}
+    tried = {id(run) for name in PROTOCOL_NAMES for runs in searched(report.results, name).values() for run in runs}
     for table in report.tables:
         for cell in table.cells.values():
             for run in cell.runs:
@@ -230,7 +231,7 @@ def _rows(report: Report) -> list[dict[str, Any]]:
     return [
         {
             "run": run,
-            "use": ", ".join(dict.fromkeys(uses.get(id(run), []))) or _other_use(run),
+            "use": ", ".join(dict.fromkeys(uses.get(id(run), []))) or ("grid search" if id(run) in tried else "other"),
             "title": style.method_title(run.spec.method),
             "settings": style.settings_text(run.spec.settings),
             "fidelity": name_of(run.spec.fidelity),
@@ -247,8 +248,3 @@ def _paper_order(run: RunResult) -> tuple[object, ...]:
     method = METHODS.index(spec.method) if spec.method in METHODS else len(METHODS)
     places = (PROTOCOL_NAMES.index(spec.protocol), SCENARIO_NAMES.index(spec.scenario), method)
     return (*places, spec.method, sorted(spec.settings.items()), spec.seed, spec.name)
-
-
-def _other_use(run: RunResult) -> str:
-    searched = run.spec.seed == GRID_SEED and as_in_paper(run.spec, run.spec.settings)
-    return "grid search" if searched else "other"

@@ -25,9 +25,12 @@ SCENARIO_TITLES = {"task": "Task-IL", "domain": "Domain-IL", "class": "Class-IL"
 PROTOCOL_TITLES = {"split": "Split MNIST", "permuted": "Permuted MNIST"}
 
 WORDS = [  # what a reader of the report should know
-    ("Task-IL", "the task is given when predicting: which of its two digits is it?"),
-    ("Domain-IL", "the task is not given, and only the place within it is asked: first or second digit of its pair?"),
-    ("Class-IL", "the task is not given, and the digit itself is asked, out of all that were learned."),
+    ("Task-IL", "the task is given when predicting, and only its own classes are in question."),
+    ("Domain-IL", "the task is not given, nor asked: split, first or second digit of its pair; permuted, which digit."),
+    (
+        "Class-IL",
+        "the task is not given and must be found: split, which of all digits; permuted, also which permutation.",
+    ),
     ("Mean ± SEM", "the mean of n runs with different seeds, and its standard error."),
     ("Forgetting", "how far the accuracy on earlier tasks fell from its best, on average."),
     ("Backward transfer", "how much later tasks changed the accuracy on earlier ones, on average."),

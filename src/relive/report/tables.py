@@ -14,7 +14,7 @@ from rich.text import Text
 
 from relive.experiments.paper import NO_DEFAULT, RUNS_PER_CELL
 from relive.experiments.spec import SCENARIO_NAMES
-from relive.report.comparison import ALPHA, METHODS, RANGE_POINTS, RANGE_SDS, TESTED_RUNS, Compared, Comparison
+from relive.report.comparison import ALPHA, METHODS, NEAR_SDS, POINTS, RANGE_SDS, TESTED_RUNS, Compared, Comparison
 from relive.report.style import BOUNDS, METHOD_TITLES, PROTOCOL_TITLES, SCENARIO_TITLES, settings_text
 
 VERDICT_STYLES = {
@@ -79,16 +79,18 @@ def title(table: Comparison) -> str:
 
 def rules(table: Comparison) -> str:
     """Say how the verdicts are made."""
-    reach = f"{RANGE_SDS:g} published standard deviations, or {RANGE_POINTS:g} point, of the published mean"
-    few = f"Fewer than {TESTED_RUNS} runs are “in range” if their mean is within {reach}."
+    few = (
+        f"Fewer than {TESTED_RUNS} runs are not tested: they are “in range” if their mean is within {RANGE_SDS:g} "
+        f"published standard deviations, or {POINTS:g} point, of the published one, else “higher” or “lower”."
+    )
     if not table.tested:
         return f"Mean ± SEM of n runs; published: of {RUNS_PER_CELL} runs. {few}"
     return (
         f"Mean ± SEM of n runs; published: of {RUNS_PER_CELL} runs. Cells with {TESTED_RUNS} or more runs are judged "
         f"by Welch's test on these summary statistics, two-sided at {ALPHA:g} with Holm's correction for the "
         f"{table.tested} cells tested in this table: “higher” and “lower” mean that a difference was shown. Where none "
-        f"was, “agrees” means that the {INTERVAL} is within {reach}; “undecided”, that there are too few runs to tell. "
-        f"{few}"
+        f"was, “agrees” means that the {INTERVAL} (of this cell alone, not corrected) is within {NEAR_SDS:g} published "
+        f"standard deviation, or {POINTS:g} point, of 0; “undecided”, that there are too few runs to tell. {few}"
     )
 
 
