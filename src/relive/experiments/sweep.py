@@ -231,7 +231,8 @@ class Sweep:
                 self.store.save(RunResult.from_json(result), samples)
                 self._count(run.spec)
             elif isinstance(error, StoreError | VersionsDiffer):
-                self.fatal = self.fatal or error  # every run that begins now would fail too
+                self.status.notes.append(f"{run.spec.name}: {error}; no more runs are begun")  # they would fail too
+                self.fatal = self.fatal or error
             elif run.attempt < ATTEMPTS:
                 self.status.notes.append(f"{run.spec.name} failed and is tried again: {error!r}")
                 self.waiting.appendleft(run.spec)

@@ -171,8 +171,13 @@ def _difference(better: Compared, worse: Compared, margin: float) -> Part:
 
 def _outcome(beyond: float, error: float, degrees: int) -> Outcome:
     """Judge by how much something is beyond its threshold."""
-    noise = error * float(student.ppf(1 - ALPHA / 2, degrees))
+    noise = _noise(error, degrees)
     return "met" if beyond > noise else "not met" if beyond < -noise else "open"
+
+
+def _noise(error: float, degrees: int) -> float:
+    """Return half of the width of Student's interval."""
+    return error * float(student.ppf(1 - ALPHA / 2, degrees))
 
 
 def _time_part(cells: Cells, scenario: str, below: float) -> Part:
@@ -196,7 +201,7 @@ def _time_part(cells: Cells, scenario: str, below: float) -> Part:
     text = f"{title}: {ours:.0f} s / {theirs:.0f} s = {math.exp(mean):.2f}"
     if error is None:
         return Part("open", f"{text} (one seed, too few to tell)")
-    noise = error * float(student.ppf(1 - ALPHA / 2, len(pairs) - 1))
+    noise = _noise(error, len(pairs) - 1)
     low, high = math.exp(mean - noise), math.exp(mean + noise)
     outcome = _outcome(math.log(below) - mean, error, len(pairs) - 1)
     return Part(outcome, f"{text}, {low:.2f} to {high:.2f} ({_seeds(len(pairs))})")

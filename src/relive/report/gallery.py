@@ -28,8 +28,8 @@ ORDERS = {
 }
 SEEN = {
     "split": "",
-    "permuted": "With seed 0 the first task's digits are not permuted, so that those samples which come from it can be "
-    "recognised: ideally one in so many as tasks were learned.",
+    "permuted": "With seed 0 the first task's digits are not permuted, so that its samples can be recognised: ideally "
+    "one in four after four tasks, one in nine after nine.",
 }
 PADDING = 2  # pixels on each side before they are permuted, as in the paper
 
