@@ -54,9 +54,9 @@ class Cluster:
         )
         log.close()
 
-    def join(self, name: str, path: str = "") -> None:
+    def join(self, name: str, path: str = "", *, nanny: bool = False) -> None:
         """Start a worker."""
-        options = ["--name", name, "--nthreads", "1", "--no-nanny", "--no-dashboard"]
+        options = ["--name", name, "--nthreads", "1", "--nanny" if nanny else "--no-nanny", "--no-dashboard"]
         self._start(name, self.address, *options, "--local-directory", str(self.folder), path=path)
 
     def kill(self, name: str) -> None:
@@ -67,6 +67,11 @@ class Cluster:
         """Return the address of each worker by its name."""
         workers = self.client.sync(self.client.scheduler.identity)["workers"]
         return {info["name"]: address for address, info in workers.items()}
+
+    def status(self, name: str) -> str:
+        """Return what the scheduler says of a worker."""
+        workers = self.client.sync(self.client.scheduler.identity)["workers"].values()
+        return next((str(info["status"]) for info in workers if info["name"] == name), "")
 
     def busy(self) -> list[str]:
         """Return the names of the workers that have a run."""
@@ -99,7 +104,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 class TestCluster:
-    """In this order: a and b are killed in the first test, c joins late, d in the last one, with another numpy."""
+    """In this order: a and b are killed in the first test, c joins late, x without relive, d with another numpy."""
 
     def test_killed_workers_and_late_ones_lose_nothing(self, cluster: Cluster, tmp_path: Path) -> None:
         cells = [("split", "class", "rtf"), ("split", "class", "si"), ("permuted", "task", "xdg")]
@@ -155,6 +160,20 @@ class TestCluster:
         until(lambda: list(cluster.client.run(_threads_at_work).values()) == [0], seconds=20)
         with Store(tmp_path).lease(endless) as mine:
             assert mine
+
+    def test_a_worker_without_relive_is_left_alone(self, cluster: Cluster, tmp_path: Path) -> None:
+        """It cannot read the outfit that waits for it, and its nanny keeps it there, closing for ever."""
+        broken = tmp_path / "path" / "relive"
+        broken.mkdir(parents=True)
+        (broken / "__init__.py").write_text("raise ImportError('no relive here')")
+        cluster.join("x", path=str(broken.parent), nanny=True)
+        until(lambda: cluster.status("x").startswith("clos"))
+        with DaskEngine(cluster.address) as engine:
+            status = Sweep(specs(2), Store(tmp_path / "runs"), engine, work=quick).run()
+        assert status.done == 2
+        assert [note for note in status.notes if "it is closing, perhaps because it has no relive" in note]
+        cluster.kill("x")
+        until(lambda: "x" not in cluster.workers())
 
     def test_other_versions_are_refused_by_name(self, cluster: Cluster, tmp_path: Path) -> None:
         other = tmp_path / "numpy-0.0.1.dist-info"
