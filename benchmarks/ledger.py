@@ -2,8 +2,9 @@
 
     python -m benchmarks.ledger [RUNS_DIR]
 
-Of each run that RUNS_DIR has and results/ lacks, its spec and its result are taken (its pictures are not: they are
-large). Without RUNS_DIR only the tables are written again.
+Of each full-length run on MNIST that RUNS_DIR has and results/ lacks, its spec and its result are taken (its pictures
+are not: they are large). Without RUNS_DIR only the tables are written again. Where a result is damaged, here or there,
+nothing is done.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from relive.experiments.paper import GRIDS
-from relive.experiments.spec import PROTOCOL_NAMES, SCENARIO_NAMES, RunResult
-from relive.experiments.store import RESULT, SPEC, Store
+from relive.errors import InputError
+from relive.experiments.paper import GRIDS, PRESETS
+from relive.experiments.spec import PROTOCOL_NAMES, SCENARIO_NAMES, RunResult, RunSpec
+from relive.experiments.store import Store
 from relive.experiments.tuned import Tuned, searched, tuned_of
 from relive.files import write_atomic
 from relive.report.claims import claims
@@ -30,13 +32,27 @@ LEDGER, PAGE = ROOT / "results", ROOT / "docs" / "results.md"
 
 def take(runs: Path, ledger: Path) -> int:
     """Copy what the ledger lacks, and return how many runs that were."""
-    there, here = Store(runs), Store(ledger)
-    new = [run.spec for run in there.scan()[0] if not (here.directory(run.spec) / RESULT).exists()]
-    for spec in new:
-        here.directory(spec).mkdir(parents=True, exist_ok=True)
-        for name in (SPEC, RESULT):  # the result last: with it the run counts
-            write_atomic(here.directory(spec) / name, (there.directory(spec) / name).read_bytes())
+    if not runs.is_dir():
+        raise InputError(f"there is no runs directory {runs}")
+    known = {run.spec for run in whole(ledger)}
+    new = [run for run in whole(runs) if is_full_length(run.spec) and run.spec not in known]
+    for run in new:
+        Store(ledger).save(run, [])
     return len(new)
+
+
+def whole(root: Path) -> list[RunResult]:
+    """Return the results below a directory, all of which must be whole."""
+    results, damaged = Store(root).scan()
+    if damaged:
+        raise InputError("\n".join(map(str, damaged)))
+    return results
+
+
+def is_full_length(spec: RunSpec) -> bool:
+    """Say whether a run is of the paper's size and data, whatever its settings."""
+    values = spec.to_json()
+    return spec.dataset == "mnist" and all(values[name] == value for name, value in PRESETS[spec.protocol].items())
 
 
 def tables(results: list[RunResult]) -> dict[str, str]:
@@ -99,10 +115,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs_dir", nargs="?", type=Path)
     options = parser.parse_args()
-    if options.runs_dir:
-        print(f"new runs  {take(options.runs_dir, LEDGER)}")
+    try:
+        if options.runs_dir:
+            print(f"new runs  {take(options.runs_dir, LEDGER)}")
+        results = whole(LEDGER)
+    except InputError as error:
+        sys.exit(str(error))
     text = PAGE.read_text(encoding="utf-8")
-    for name, table in tables(Store(LEDGER).scan()[0]).items():
+    for name, table in tables(results).items():
         begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
         if text.count(begin) != 1 or text.count(end) != 1:
             sys.exit(f"{PAGE} has no place for this table: put the lines {begin} and {end} where it shall be")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -103,6 +104,25 @@ def test_a_search_chooses_what_tuned_runs_use(relive: Command, tmp_path: Path, m
     assert cell_of(relive, "task", "si", "--tuned")["n"] == 2  # the search's own run does not count
     assert cell_of(relive, "task", "si", "--tuned")["settings"]["c"] == chosen
     assert cell_of(relive, "task", "si")["n"] == 0
+    damaged = next((tmp_path / "runs").glob("*seed1000*/result.json"))
+    damaged.write_bytes(damaged.read_bytes()[:-1])
+    said = relive(*tuned)
+    assert said.code == 2
+    assert f"{damaged.relative_to(tmp_path)} is damaged" in said.err.replace("\n", " ")
+
+
+def test_what_was_set_aside_is_named_even_if_the_sweep_cannot_go_on(relive: Command, tmp_path: Path) -> None:
+    asked = ["paper", "--scenario", "task", "--method", "none", "--seeds", "2", "--quiet"]
+    assert relive(*asked).code == 0
+    first, second = sorted((tmp_path / "runs").iterdir())
+    (first / "result.json").write_text("{}")
+    shutil.rmtree(second)
+    second.write_text("something else")
+    said = relive(*asked)
+    assert said.code == 2
+    assert "set aside, and run again" in said.err
+    assert "cannot write to the runs directory" in said.err
+    assert "Traceback" not in said.err
 
 
 def test_a_failing_run_is_named_and_the_others_are_kept(

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from distributed import Client
 
-from relive.errors import InputError
+from relive.errors import InputError, ReliveError
 from relive.experiments import worker
 from relive.experiments.dask_engine import TOPIC, DaskEngine
 from relive.experiments.store import Store
@@ -200,6 +200,24 @@ def _looked_for_data() -> tuple[list[str], int]:
 
 def _threads_at_work(dask_worker: Any) -> int:
     return len(dask_worker.active_threads)
+
+
+def test_a_scheduler_that_is_lost_is_said_clearly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster(tmp_path)
+    try:
+        cluster.open()
+        with DaskEngine(cluster.address) as engine:
+            register = engine._client.register_plugin
+
+            def killed_meanwhile(*args: Any, **kwargs: Any) -> None:
+                cluster.kill("scheduler")
+                register(*args, **kwargs)
+
+            monkeypatch.setattr(engine._client, "register_plugin", killed_meanwhile)
+            with pytest.raises(ReliveError, match=rf"lost the Dask scheduler at {cluster.address}: .*goes on"):
+                Sweep(specs(1), Store(tmp_path / "runs"), engine, work=quick).run()
+    finally:
+        cluster.close()
 
 
 def test_no_scheduler_is_said_clearly_and_soon() -> None:

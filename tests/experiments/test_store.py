@@ -116,6 +116,26 @@ class TestResults:
         assert sorted(p.name for p in path.parent.iterdir()) == [RESULT, "spec.json"]
         assert [len(part) for part in store.scan()] == [0, 1]
 
+    @pytest.mark.parametrize("lacks", ["spec", "curve", "versions"])
+    def test_nor_one_that_lacks_something(self, store: Store, lacks: str) -> None:
+        path = store.save(result_of(SPEC), []) / RESULT
+        path.write_bytes(to_bytes(signed({k: v for k, v in result_of(SPEC).to_json().items() if k != lacks})))
+        with pytest.raises(StoreError, match="whole, but of another version of relive"):
+            store.load(SPEC)
+
+    def test_results_come_by_name_and_other_things_are_left_alone(self, store: Store) -> None:
+        for seed in (3, 1, 2):
+            store.save(result_of(replace(SPEC, seed=seed)), [])
+        (store.root / "notes.txt").write_text("mine")
+        (store.root / "pictures").mkdir()
+        (store.root / "loop").symlink_to("loop")
+        results, damaged = store.scan()
+        names = [result.spec.name for result in results]
+        assert (len(names), names) == (3, sorted(names))
+        assert [str(error) for error in damaged] == [
+            f"{store.root / 'loop' / RESULT} cannot be read: Too many levels of symbolic links"
+        ]
+
     def test_a_result_that_cannot_be_read_is_not_damaged(self, store: Store) -> None:
         path = store.save(result_of(SPEC), []) / RESULT
         path.unlink()
@@ -177,8 +197,9 @@ class TestMerging:
 class TestWriting:
     def test_what_a_killed_writer_left_is_removed(self, store: Store) -> None:
         path = store.prepare(SPEC)
-        for name in (f".{RESULT}.abc.tmp", f".{CHECKPOINT}.abc.tmp", CHECKPOINT):
-            (path / name).touch()
+        for name in (RESULT, CHECKPOINT, SAMPLES, "spec.json"):
+            (path / f".{name}.abc.tmp").touch()
+        (path / CHECKPOINT).touch()
         store.tidy(SPEC)
         assert sorted(p.name for p in path.iterdir()) == [CHECKPOINT, "spec.json"], "the run is not done: it goes on"
         store.save(result_of(SPEC), [])
@@ -273,15 +294,18 @@ class TestLease:
 
 
 def test_many_results_load_quickly(store: Store) -> None:
-    """Ten thousand in 3 s is 0.3 ms each; benchmarks/sweep_overhead.py measures, the bound here is generous."""
+    """Ten thousand in 3 s is 0.3 ms each; benchmarks/sweep_overhead.py measures that many."""
     for spec in specs(1000):
         path = store.directory(spec)
         path.mkdir(parents=True)
         (path / RESULT).write_bytes(to_bytes(signed(result_of(spec).to_json())))
-    start = time.process_time()
-    results, damaged = store.scan()
-    assert time.process_time() - start < 2.0
-    assert (len(results), damaged) == (1000, [])
+    times = []
+    for _ in range(5):  # the fastest is the one with the least beside it
+        start = time.process_time()
+        results, damaged = store.scan()
+        times.append(time.process_time() - start)
+        assert (len(results), damaged) == (1000, [])
+    assert min(times) < 0.3
 
 
 def test_only_who_holds_a_run_writes_into_it(tmp_path: Path) -> None:

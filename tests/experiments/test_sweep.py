@@ -9,15 +9,17 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from relive.errors import InputError
 from relive.experiments.engines import LocalEngine, WorkerDied
 from relive.experiments.store import CHECKPOINT, LEASE, Store, StoreError
-from relive.experiments.sweep import Status, Sweep
+from relive.experiments.sweep import Status, Sweep, cost
 from relive.experiments.worker import VersionsDiffer, check_versions
 from tests.experiments.small import (
     SPEC,
@@ -26,6 +28,7 @@ from tests.experiments.small import (
     awkward,
     endless,
     failing,
+    first_has_full_disk,
     first_has_other_code,
     full_disk,
     murdered,
@@ -33,6 +36,7 @@ from tests.experiments.small import (
     quick,
     result_of,
     slow,
+    small,
     specs,
     start_driver,
     until,
@@ -86,6 +90,12 @@ class TestOrder:
         Sweep(specs(5), store, engine, work=quick).run()
         assert engine.order == [4, 3, 2, 1, 0]
 
+    def test_longer_is_what_has_more_to_compute(self) -> None:
+        rtf = replace(SPEC, method="rtf")
+        assert cost(rtf) > cost(replace(SPEC, method="si")) > cost(SPEC)
+        for more in ({"tasks": 3}, {"iters": 20}, {"hidden": 16}):
+            assert cost(replace(rtf, **more)) > cost(rtf)  # type: ignore[arg-type]
+
     def test_a_spec_that_is_asked_for_twice_is_done_once(self, store: Store) -> None:
         engine = InProcess()
         status = Sweep([SPEC, SPEC, replace(SPEC)], store, engine, work=quick).run()
@@ -115,6 +125,30 @@ class TestOrder:
         job.run(lambda status: found.append(status.found_share))
         assert 0 < found[0] < 0.25
         assert set(found) == {found[0]}
+
+    def test_what_was_there_of_a_run_under_way_is_told_apart_too(self, store: Store) -> None:
+        class GoesOn(InProcess):
+            """Is in the middle of a run's second task when first asked."""
+
+            step = 4
+
+            def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+                return Future()
+
+            def progress(self) -> dict[str, tuple[int, int]]:
+                self.step += 1
+                return {SPEC.name: (2, self.step)}
+
+        shares: list[tuple[float, float]] = []
+
+        def watch(status: Status) -> None:
+            shares.append((status.done_share, status.found_share))
+            if len(shares) == 2:
+                raise Enough
+
+        with pytest.raises(Enough):
+            Sweep([SPEC], store, GoesOn(), work=quick).run(watch)
+        assert [share for pair in shares for share in pair] == pytest.approx([0.80, 0.80, 0.85, 0.80])
 
     def test_who_is_waited_for_is_said(self, store: Store) -> None:
         said: list[str] = []
@@ -159,6 +193,12 @@ class TestFailures:
         assert len(done(store)) == 1  # the one beside it; of the other four none was begun
         assert job.status.failures == []
 
+    def test_a_full_disk_does_not_wait_for_the_runs_under_way(self, store: Store, engine: LocalEngine) -> None:
+        start = time.monotonic()
+        with pytest.raises(StoreError, match="No space left"):
+            Sweep(specs(6), store, engine, work=first_has_full_disk).run()
+        assert time.monotonic() - start < 60
+
     @pytest.mark.parametrize("kind", ["versions", "disk"])
     def test_what_would_fail_every_run_stops_at_once(self, store: Store, engine: LocalEngine, kind: str) -> None:
         """Code that changed under the sweep, or a full disk, must not use up the runs that are left."""
@@ -185,6 +225,15 @@ class TestFailures:
         os.kill(pid, signal.SIGKILL)
         status = Sweep([two], store, engine, work=quick).run()
         assert (done(store), status.failures) == ([0, 1], [])
+
+    def test_a_checkpoint_that_cannot_be_used_is_told(self, store: Store, engine: LocalEngine) -> None:
+        spec = small("split", "class", "none")
+        (store.prepare(spec) / CHECKPOINT).write_bytes(b"junk")
+        status = Sweep([spec], store, engine).run()
+        assert (status.done, status.failures) == (1, [])
+        (told,) = status.notes
+        assert told.endswith("the run starts over")
+        assert str(store.directory(spec) / CHECKPOINT) in told
 
     def test_a_watcher_that_fails_ends_the_workers(self, store: Store) -> None:
         def watch(status: Status) -> None:

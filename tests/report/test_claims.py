@@ -89,6 +89,8 @@ def test_the_best_of_the_others_is_what_rtf_is_compared_with() -> None:
     results = [run for run in paper_like("split", 5) if run.spec.scenario == "domain"]
     part = check(results)[Best].parts[1]
     assert part.text.startswith("Domain-IL: RtF − DGR = ")
+    xdg = [run for run in paper_like("split", 5) if run.spec.method != "xdg"] + cell("task", "xdg", 99.9, 99.9, 99.9)
+    assert check(xdg)[Best].parts[0].text.startswith("Task-IL: RtF − XdG = ")
     without = [run for run in results if run.spec.method not in ("lwf", "si")]
     assert check(without)[Best].parts[1].text == "Domain-IL: no runs of SI, LwF"
 
@@ -103,6 +105,9 @@ def test_a_single_run_has_the_published_spread() -> None:
     # published standard deviations in Class-IL: 1.48 and 1.21 points, so that 3.86 points are the interval
     far = check(cell("class", "dgr", 90) + cell("class", "dgr-distill", 93.9))[Distill].parts[2]
     near = check(cell("class", "dgr", 90) + cell("class", "dgr-distill", 93.7))[Distill].parts[2]
+    assert (far.outcome, near.outcome) == ("met", "open")
+    # of one method beside a threshold: 2.09 times 1.48 points
+    far, near = (check(cell("class", "dgr", value))[Well].parts[0] for value in (93.2, 93.0))
     assert (far.outcome, near.outcome) == ("met", "open")
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 from benchmarks.ledger import tables, take
 
+from relive.errors import InputError
 from relive.experiments.paper import PUBLISHED
 from relive.experiments.store import Store
 from relive.report.comparison import compare
+from tests.report.fake import result_of, spec_of
 from tests.report.fake import searched as searched_runs
-from tests.report.fake import spec_of
 
 ROOT = Path(__file__).parents[2]
 LEDGER = ROOT / "results"
@@ -50,3 +52,25 @@ def test_finished_runs_are_taken_once_and_without_their_pictures(tmp_path: Path)
     assert [line.count("|") for line in online.splitlines()] == [16] * 6  # λ from 1 to 1e13, a row for each of four γ
     assert (online.count("**"), si.count("**")) == (2, 2)
     assert si.startswith("| SI: c = | 0.001 |")
+
+
+def test_nothing_is_taken_that_does_not_belong_there(tmp_path: Path) -> None:
+    runs, ledger = tmp_path / "runs", tmp_path / "results"
+    with pytest.raises(InputError, match="there is no runs directory"):
+        take(runs, ledger)
+    for change in ({"dataset": "digits"}, {"iters": 5}, {"tasks": 2}):
+        Store(runs).save(result_of(spec_of(**change)), [])
+    assert take(runs, ledger) == 0
+    Store(runs).save(result_of(spec_of()), [])
+    assert take(runs, ledger) == 1
+
+
+@pytest.mark.parametrize("where", ["runs", "results"])
+def test_with_a_damaged_result_nothing_is_done(tmp_path: Path, where: str) -> None:
+    for name, seed in (("runs", 0), ("results", 1)):
+        Store(tmp_path / name).save(result_of(spec_of(seed=seed)), [])
+    (path,) = (tmp_path / where).glob("*/result.json")
+    path.write_bytes(path.read_bytes()[:-3])
+    with pytest.raises(InputError, match=f"{path} is damaged"):
+        take(tmp_path / "runs", tmp_path / "results")
+    assert len(list((tmp_path / "results").iterdir())) == 1

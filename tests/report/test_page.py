@@ -193,6 +193,13 @@ def test_relive_report(runs_dir: Path) -> None:
     assert "is damaged" in output.read_text(encoding="utf-8")
 
 
+def test_a_report_is_not_written_over_a_directory(runs_dir: Path) -> None:
+    done = CliRunner().invoke(app, ["report", "--runs-dir", str(runs_dir), "--output", str(runs_dir)])
+    assert isinstance(done.exception, InputError)
+    assert "is a directory: name the page" in str(done.exception)
+    assert not (runs_dir.parent / "figures").exists()
+
+
 def test_relive_table(runs_dir: Path) -> None:
     done = CliRunner().invoke(app, ["table", "--runs-dir", str(runs_dir), "--format", "json"])
     assert done.exit_code == 0

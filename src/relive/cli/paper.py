@@ -64,7 +64,8 @@ def cell_specs(
     from relive.experiments.sweep import specs_of
     from relive.experiments.tuned import tuned_of
 
-    chosen = tuned_of(Store(runs_dir).scan()[0]) if tuned else {}
+    results, damaged = Store(runs_dir).scan() if tuned else ([], [])
+    chosen = tuned_of(results)
     specs = []
     for cell in ((protocol, scenario, name) for name in methods for scenario in scenarios):
         _, scenario, name = cell
@@ -73,6 +74,7 @@ def cell_specs(
             raise InputError(
                 f"{name} in scenario {scenario} has no searched settings in {runs_dir}; first run: "
                 f"relive grid --protocol {protocol} --scenario {scenario} --method {name}"
+                + "".join(f"\n(left out: {error})" for error in damaged)
             )
         grid = {key: [value] for key, value in chosen.get(cell, {}).items()}
         specs += specs_of([protocol], [scenario], [name], seeds, grid)

@@ -9,6 +9,7 @@ import typer
 
 from relive.cli.console import err, out
 from relive.cli.table import RUNS_DIR, whole_results
+from relive.errors import InputError
 
 OUTPUT = Annotated[Path, typer.Option(help="The page to write; its figures go into the folder figures/ beside it.")]
 DATA_DIR = Annotated[Path | None, typer.Option(help="Where MNIST lies, for the examples.")]
@@ -26,6 +27,8 @@ def command(runs_dir: RUNS_DIR = Path("runs"), output: OUTPUT = Path("report.htm
     from relive.experiments.tuned import tuned_of
     from relive.report.page import Report, read_explanations, write
 
+    if output.is_dir():
+        raise InputError(f"output = {output} is a directory: name the page, e.g. {output / 'report.html'}")
     results, damaged = whole_results(runs_dir)
     report = Report(runs_dir, results, tuned_of(results), read_explanations(runs_dir), damaged)
     written = write(report, output, data_dir)

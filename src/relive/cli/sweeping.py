@@ -68,6 +68,8 @@ def sweep(specs: list[RunSpec], engine: Engine, runs_dir: Path, data_dir: Path |
             f"stopped. Kept: {done} finished of {total} runs{tasks} in {runs_dir}; the same command goes on from there."
         )
         raise typer.Exit(130) from None
+    finally:
+        display.say(job.status.notes)  # what was noted just before it ended
     for failure in status.failures:
         err.print(f"[bold red]failed:[/] {err.escape(failure.spec.name)}\n{err.escape(failure.trace)}")
     if status.failures:
@@ -96,9 +98,7 @@ class Display:
 
     def update(self, status: Status) -> None:
         """Show how the sweep stands."""
-        for text in status.notes[self.noted :]:
-            note(text)
-        self.noted = len(status.notes)
+        self.say(status.notes)
         if status.waits_for != self.waits_for and status.waits_for and not self.quiet:
             err.print(f"waiting for {status.waits_for}")
         self.waits_for = status.waits_for
@@ -107,6 +107,12 @@ class Display:
         elif not self.quiet and status.done != self.done:
             err.print(f"{status.done} of {status.total} runs done, {self._left(status)}")
         self.done = status.done
+
+    def say(self, notes: list[str]) -> None:
+        """Say those notes that were not said yet."""
+        for text in notes[self.noted :]:
+            note(text)
+        self.noted = len(notes)
 
     def _left(self, status: Status) -> str:
         gained = status.done_share - status.found_share  # what was there before says nothing about the speed

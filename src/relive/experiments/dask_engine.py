@@ -6,20 +6,22 @@ import hashlib
 import json
 import warnings
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, ParamSpec, TypeVar
 
 from relive.data.sources import Dataset, load_data
 from relive.errors import InputError, ReliveError
-from relive.experiments.engines import Engine
+from relive.experiments.engines import Engine, drained
 from relive.experiments.spec import RunSpec
 from relive.experiments.worker import differences, give, report_with
 from relive.versions import versions as my_versions
 
 try:
     from distributed import Client, Status, Worker, WorkerPlugin
+    from distributed.client import ClosedClientError
     from distributed.versions import VersionMismatchWarning
 except ImportError as error:
     raise InputError(f"the Dask engine is not installed ({error}): pip install 'relive[dask]'") from error
@@ -120,13 +122,15 @@ class DaskEngine(Engine):
 
     def prepare(self, specs: Sequence[RunSpec], versions: dict[str, str], data_dir: str | None) -> None:
         """Refuse workers that differ from the driver, by name, and hand the others the data sets."""
-        self._refuse_others(versions)
+        with self._reaching():
+            self._refuse_others(versions)
         names = sorted({spec.dataset for spec in specs})
         outfit = Outfit(versions, [load_data(name, data_dir, quiet=True) for name in names])
         self._resource = outfit.name
         self._executor = self._client.get_executor(pure=False, resources={outfit.name: 1})
-        self._client.subscribe_topic(TOPIC, self._hear)
-        self._client.register_plugin(outfit, name=outfit.name)
+        with self._reaching():
+            self._client.subscribe_topic(TOPIC, self._hear)
+            self._client.register_plugin(outfit, name=outfit.name)
 
     def _refuse_others(self, versions: dict[str, str]) -> None:
         refused = []
@@ -145,13 +149,19 @@ class DaskEngine(Engine):
 
     def _workers(self) -> dict[str, dict[str, Any]]:
         """Return what the scheduler knows of its workers now."""
-        try:
+        with self._reaching():
             workers: dict[str, dict[str, Any]] = self._client.sync(self._client.scheduler.identity)["workers"]
-        except OSError as error:
+        return workers
+
+    @contextmanager
+    def _reaching(self) -> Iterator[None]:
+        """Say clearly that the scheduler is gone, if what is done here shows that."""
+        try:
+            yield
+        except (OSError, ClosedClientError) as error:
             raise ReliveError(
                 f"lost the Dask scheduler at {self._address}: {error}. Finished runs are kept; the same command goes on"
             ) from error
-        return workers
 
     def slots(self) -> int:
         workers = self._workers()
@@ -181,7 +191,7 @@ class DaskEngine(Engine):
         return dict(self._progress)
 
     def notes(self) -> list[str]:
-        return [self._notes.popleft() for _ in range(len(self._notes))]
+        return drained(self._notes)
 
     def _hear(self, event: tuple[float, dict[str, Any]]) -> None:
         """Take an event of a worker; called in the client's thread."""
@@ -193,5 +203,6 @@ class DaskEngine(Engine):
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Leave the cluster as it is; with ``wait=False`` what it is doing for us is given up."""
-        self._executor.shutdown(wait=wait)
+        with suppress(ClosedClientError):  # the scheduler is gone, and what it did for us with it
+            self._executor.shutdown(wait=wait)
         self._client.close()

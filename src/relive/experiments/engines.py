@@ -8,6 +8,7 @@ import os
 import signal
 import threading
 from abc import abstractmethod
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, wait
 from multiprocessing import resource_tracker
@@ -15,7 +16,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from relive.errors import InputError, ReliveError
 from relive.experiments.spec import RunSpec
-from relive.experiments.worker import REPORT, RESULT, serve
+from relive.experiments.worker import NOTE, REPORT, RESULT, serve
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -44,8 +45,13 @@ class Engine(Executor):
         """Return the task and iteration that each run has last reported."""
 
     def notes(self) -> list[str]:
-        """Return what has happened to workers since this was last asked."""
+        """Return what has happened to workers, and what they have to say, since this was last asked."""
         return []
+
+
+def drained(notes: deque[str]) -> list[str]:
+    """Take what is there now; another thread may be adding to it."""
+    return [notes.popleft() for _ in range(len(notes))]
 
 
 class LocalEngine(Engine):
@@ -64,6 +70,7 @@ class LocalEngine(Engine):
             raise InputError(f"workers = {workers}: there must be at least 1")
         self._size = workers or _cores()
         self._workers: list[_Worker] = []
+        self._notes: deque[str] = deque()
 
     def slots(self) -> int:
         return self._size
@@ -74,13 +81,16 @@ class LocalEngine(Engine):
         if not idle:
             if len(self._workers) >= self._size:
                 raise RuntimeError(f"all {self._size} workers are busy: submit no more than slots() runs")
-            idle = [_Worker()]
+            idle = [_Worker(self._notes.append)]
             self._workers += idle
         return idle[0].do((fn, args, kwargs))
 
     def progress(self) -> dict[str, tuple[int, int]]:
         reports = [worker.report for worker in self._workers]
         return {name: (task, iteration) for name, task, iteration in filter(None, reports)}
+
+    def notes(self) -> list[str]:
+        return drained(self._notes)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """End the worker processes; with ``wait=False`` what they are doing is given up."""
@@ -95,7 +105,8 @@ class LocalEngine(Engine):
 class _Worker:
     """One process with a pipe of its own, so that its death is nobody else's, and a thread that listens to it."""
 
-    def __init__(self) -> None:
+    def __init__(self, note: Callable[[str], None]) -> None:
+        self.note = note
         self.pipe, theirs = multiprocessing.Pipe()
         self.process = multiprocessing.get_context("spawn").Process(
             target=serve, args=(theirs, os.getpid()), daemon=True
@@ -152,6 +163,8 @@ class _Worker:
                 kind, value = self.pipe.recv()
                 if kind == REPORT:
                     self.report = value
+                elif kind == NOTE:
+                    self.note(value)
                 else:
                     self._finish(value if kind == RESULT else None, None if kind == RESULT else value)
         except (EOFError, OSError):

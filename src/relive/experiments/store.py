@@ -104,7 +104,7 @@ class Store:
         """
         try:
             return self._read(spec.name)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
 
     def load_or_set_aside(self, spec: RunSpec, warn: Callable[[str], None]) -> RunResult | None:
@@ -126,12 +126,12 @@ class Store:
         """Return all whole results below the root, by name, and what is wrong with the others."""
         results: list[RunResult] = []
         damaged: list[ReliveError] = []
-        names = sorted(entry.name for entry in os.scandir(self.root) if entry.is_dir()) if self.root.is_dir() else []
+        names = sorted(os.listdir(self.root)) if self.root.is_dir() else []
         with _no_collection():
             for name in names:
                 try:
                     results.append(self._read(name))
-                except FileNotFoundError:
+                except (FileNotFoundError, NotADirectoryError):
                     continue
                 except (DamagedResult, StoreError) as error:
                     damaged.append(error)
@@ -203,7 +203,7 @@ def read_signed(path: Path) -> dict[str, Any]:
     try:
         with open(path, "rb") as file:
             raw = file.read()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise
     except OSError as error:
         raise StoreError(f"{path} cannot be read: {error.strerror or error}") from error

@@ -26,10 +26,11 @@ from relive.errors import ReliveError
 from relive.experiments.spec import RunSpec
 
 REPORT_EVERY = 0.5  # seconds between two reports of one run
-REPORT, RESULT, ERROR = "report", "result", "error"  # what a local worker's messages are
+REPORT, NOTE, RESULT, ERROR = "report", "note", "result", "error"  # what a local worker's messages are
 
 Samples = list[npt.NDArray[np.uint8]]
 Report = Callable[[str, int, int], None]  # run's name, task (from 1), iteration
+Note = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,7 @@ class _Process:
     """What a worker process holds between runs."""
 
     report: Report = staticmethod(lambda name, task, iteration: None)
+    note: Note = staticmethod(lambda text: None)
     given: dict[str, Dataset] = {}  # noqa: RUF012 - data sets that were sent to this process
 
 
@@ -70,9 +72,10 @@ def give(data: Dataset) -> None:
     _Process.given[data.name] = data
 
 
-def report_with(report: Report) -> None:
-    """Say how this process is to report."""
+def report_with(report: Report, note: Note = lambda text: None) -> None:
+    """Say how this process is to report how a run goes, and what else the user should know."""
     _Process.report = staticmethod(report)
+    _Process.note = staticmethod(note)
 
 
 def differences(mine: dict[str, str], drivers: dict[str, str]) -> str:
@@ -115,7 +118,8 @@ def work(job: Job) -> tuple[dict[str, Any], Samples]:
                 self.last = now
                 _Process.report(spec.name, task + 1, iteration)
 
-    checkpoint = FileCheckpoint(Store(Path(job.runs_dir)), spec, versions()) if job.runs_dir else None
+    store = Store(Path(job.runs_dir)) if job.runs_dir else None
+    checkpoint = FileCheckpoint(store, spec, versions(), _Process.note) if store else None
     data = _Process.given.get(spec.dataset) or _load(spec.dataset, job.data_dir)
     outcome = run(spec, data=data, observer=Reporter(), checkpoint=checkpoint)
     return outcome.result.to_json(), outcome.samples
@@ -133,7 +137,7 @@ def serve(pipe: Connection, driver: int) -> None:
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_die_with, args=(driver,), daemon=True).start()
-    report_with(lambda *report: pipe.send((REPORT, report)))
+    report_with(lambda *report: pipe.send((REPORT, report)), lambda text: pipe.send((NOTE, text)))
     with contextlib.suppress(EOFError, OSError):  # the driver is gone
         while call := pipe.recv():
             fn, args, kwargs = call

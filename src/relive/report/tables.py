@@ -33,8 +33,8 @@ INTERVAL = f"{100 * (1 - ALPHA):.0f} % interval of the difference"
 def accuracy_text(mean: float | None, sem: float | None) -> str:
     """Say an accuracy as the paper does.
 
-    >>> accuracy_text(99.661, 0.03), accuracy_text(91.1, None)
-    ('99.66 ± 0.03', '91.10')
+    >>> accuracy_text(99.661, 0.03), accuracy_text(91.1, None), accuracy_text(97.31, 0.0042)
+    ('99.66 ± 0.03', '91.10', '97.31 ± 0.004')
     """
     if mean is None:
         return "missing"
