@@ -73,6 +73,7 @@ def test_the_papers_table_and_what_is_done_is_not_done_again(relive: Command, tm
     asked = ["paper", "--scenario", "class", "--method", "none", "--method", "rtf", "--seeds", "2"]
     first = relive(*asked)
     assert first.code == 0, first.err
+    assert "0 of 4 runs done" in first.err
     assert "4 of 4 runs done" in first.err
     assert "92.56" in first.out
     results, damaged = Store(tmp_path / "runs").scan()
@@ -91,7 +92,7 @@ def test_a_search_chooses_what_tuned_runs_use(relive: Command, tmp_path: Path, m
     tuned = ["paper", "--scenario", "task", "--method", "si", "--seeds", "2", "--tuned"]
     before = relive(*tuned)
     assert before.code == 2
-    assert "first run: relive grid --protocol split --scenario task --method si" in before.err
+    assert "relive grid --protocol split --scenario task --method si" in before.err
     searched = relive("grid", "--scenario", "task", "--method", "si", "--quiet")
     assert searched.code == 0, searched.err
     assert searched.out.count("← chosen") == 1
@@ -137,6 +138,14 @@ def test_a_failing_run_is_named_and_the_others_are_kept(
     assert said.out == ""
     assert [run.spec.settings["c"] for run in Store(tmp_path / "runs").scan()[0]] == [1.0]
     assert tuned_of(Store(tmp_path / "runs").scan()[0]) == {}  # nothing is chosen from half a search
+
+
+def test_every_search_that_is_missing_is_named_at_once(relive: Command) -> None:
+    said = relive("paper", "--tuned", "--method", "ewc", "--method", "xdg", "--method", "none")
+    assert said.code == 2
+    for cell in ("task --method ewc", "domain --method ewc", "class --method ewc", "task --method xdg"):
+        assert f"relive grid --protocol split --scenario {cell}\n" in said.err
+    assert said.err.count("relive grid") == 4
 
 
 @pytest.mark.parametrize(

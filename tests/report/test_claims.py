@@ -93,6 +93,7 @@ def test_the_best_of_the_others_is_what_rtf_is_compared_with() -> None:
     assert check(xdg)[Best].parts[0].text.startswith("Task-IL: RtF − XdG = ")
     without = [run for run in results if run.spec.method not in ("lwf", "si")]
     assert check(without)[Best].parts[1].text == "Domain-IL: no runs of SI, LwF"
+    assert check(cell("class", "lwf", 20))[Best].parts[2].text.startswith("Class-IL: no runs of RtF, None, ")
 
 
 def test_the_words_are_those_of_the_protocol() -> None:

@@ -129,6 +129,13 @@ def test_departures_have_their_explanation_beside_them(tmp_path: Path) -> None:
     assert len(reader.all("dt")) == len(style.WORDS) + 2
 
 
+def test_a_cell_that_nearly_departs_may_be_explained_too(tmp_path: Path) -> None:
+    texts = {"split/class/rtf": "why it nearly does", "split/class/dgr": "of a cell without runs"}
+    text = page_of(report_of([result_of(spec_of(), 0.91)], tmp_path, texts)).text
+    assert "why it nearly does" in text
+    assert "of a cell without runs" not in text
+
+
 def test_tuned_tables_have_explanations_of_their_own(tmp_path: Path) -> None:
     tuned = {("split", "task", "ewc"): {"lam": 1e7}}
     run = result_of(spec_of("split", "task", "ewc", 0, {"lam": 1e7}), 0.5)

@@ -10,6 +10,7 @@ from rich.table import Table
 
 from relive.cli import sweeping
 from relive.cli.console import note, out
+from relive.report.style import settings_text
 
 EXAMPLES = """Examples:
 
@@ -46,7 +47,7 @@ def command(
     table.add_column("average accuracy", justify="right")
     for result in results:
         mark = " ← chosen" if result is chosen else ""
-        table.add_row(sweeping.settings(result.spec), f"{100 * result.average_accuracy:.2f} %{mark}")
+        table.add_row(settings_text(result.spec.settings), f"{100 * result.average_accuracy:.2f} %{mark}")
     out.print(table)
     for name in at_edge(protocol, method, chosen.spec.settings):
         value = chosen.spec.settings[name]

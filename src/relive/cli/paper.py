@@ -67,17 +67,19 @@ def cell_specs(
     results, damaged = Store(runs_dir).scan() if tuned else ([], [])
     chosen = tuned_of(results)
     specs = []
+    lacking = []
     for cell in ((protocol, scenario, name) for name in methods for scenario in scenarios):
         _, scenario, name = cell
         searchable = (protocol, name) in GRIDS and cell in PUBLISHED
         if tuned and searchable and cell not in chosen:
-            raise InputError(
-                f"{name} in scenario {scenario} has no searched settings in {runs_dir}; first run: "
-                f"relive grid --protocol {protocol} --scenario {scenario} --method {name}"
-                + "".join(f"\n(left out: {error})" for error in damaged)
-            )
+            lacking.append(f"relive grid --protocol {protocol} --scenario {scenario} --method {name}")
         grid = {key: [value] for key, value in chosen.get(cell, {}).items()}
         specs += specs_of([protocol], [scenario], [name], seeds, grid)
+    if lacking:
+        raise InputError(
+            "\n  ".join([f"{runs_dir} has no finished search of some of these settings; first run:", *lacking])
+            + "".join(f"\nleft out: {error}" for error in damaged)
+        )
     if not specs:
         raise InputError("there is nothing to run: the chosen methods do not work in the chosen scenarios")
     return specs

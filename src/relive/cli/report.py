@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from relive.cli.console import err, out
+from relive.cli.console import out
 from relive.cli.table import RUNS_DIR, whole_results
 from relive.errors import InputError
 
@@ -35,5 +35,3 @@ def command(runs_dir: RUNS_DIR = Path("runs"), output: OUTPUT = Path("report.htm
     out.print(f"report    {written[0]}  ({len(results)} runs, {written[0].stat().st_size / 1e6:.1f} MB)")
     if len(written) > 1:
         out.print(f"figures   {written[1].parent}  ({len(written) - 1} files)")
-    else:
-        err.print(f"there are no finished runs in {runs_dir} yet; start with: relive paper --protocol split --seeds 5")

@@ -14,6 +14,7 @@ from rich.table import Table
 
 from relive.cli.console import err, note
 from relive.errors import InputError
+from relive.report.style import settings_text
 
 if TYPE_CHECKING:
     from relive.experiments.engines import Engine
@@ -86,7 +87,7 @@ class Display:
         self.start = time.monotonic()
         self.waits_for = ""
         self.noted = 0
-        self.done = 0
+        self.done = -1  # so that the first line says how much there is to do
 
     def __enter__(self) -> Display:
         if not self.quiet and err.is_terminal:
@@ -130,11 +131,7 @@ class Display:
         for spec in status.running:
             task, iteration = status.progress.get(spec.name, (0, 0))
             where = f"task {task}/{spec.tasks}  iteration {iteration}/{spec.iters}" if task else "starting"
-            table.add_row(f"{spec.method}, {spec.scenario}, seed {spec.seed}", where, f"[dim]{settings(spec)}[/]")
+            run = f"{spec.method}, {spec.scenario}, seed {spec.seed}"
+            table.add_row(run, where, f"[dim]{settings_text(spec.settings)}[/]")
         bar = ProgressBar(total=1.0, completed=status.done_share, width=60)
         return Group(head, bar, "", table)  # a bar does not end its line
-
-
-def settings(spec: RunSpec) -> str:
-    """Return a run's settings shortly."""
-    return " ".join(f"{name}={value:g}" for name, value in spec.settings.items())

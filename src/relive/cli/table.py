@@ -67,6 +67,8 @@ def whole_results(runs_dir: Path) -> tuple[list[RunResult], list[str]]:
             f"there is no runs directory {runs_dir}: give another with --runs-dir, or start with relive run"
         )
     results, damaged = Store(runs_dir).scan()
+    if not results and not damaged:
+        note(f"there are no finished runs in {runs_dir} yet; start with: relive paper --protocol split --seeds 5")
     for error in damaged:
         err.print(f"[yellow]left out:[/] {err.escape(str(error))}")
     return results, [str(error) for error in damaged]

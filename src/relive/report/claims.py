@@ -118,7 +118,8 @@ def _best(cells: Cells) -> list[Part]:
             best = max(others, key=lambda cell: cell.mean or 0.0)
             parts.append(_difference(cells[scenario, "rtf"], best, 0.0))
         else:
-            parts.append(Part("open", f"{SCENARIO_TITLES[scenario]}: no runs of {_missing(*others)}"))
+            missing = _missing(cells[scenario, "rtf"], *others)
+            parts.append(Part("open", f"{SCENARIO_TITLES[scenario]}: no runs of {missing}"))
     return parts
 
 

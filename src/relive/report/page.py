@@ -188,7 +188,7 @@ def _summary(table: Comparison) -> dict[str, Any]:
         "anchor": anchor(table),
         "runs": sum(cell.n for cell in cells),
         "cells": len(cells),
-        "what": "searched cells" if table.tuned else "cells",
+        "what": "cells with settings to search" if table.tuned else "cells",
         "missing": verdicts["missing"],
         "verdicts": [(word, verdicts[word]) for word in ("agrees", "in range", "undecided", "higher", "lower")],
     }
@@ -200,13 +200,13 @@ def anchor(table: Comparison) -> str:
 
 
 def _departures(table: Comparison, explanations: Mapping[str, str]) -> list[tuple[Compared, str]]:
-    """Return the cells that differ from the paper, each with its explanation or an empty text."""
+    """Return the cells that differ from the paper, and others that are explained, each with its explanation if any."""
     suffix = "/tuned" if table.tuned else ""
-    return [
+    texts = [
         (cell, explanations.get(f"{table.protocol}/{cell.scenario}/{cell.method}{suffix}", ""))
         for cell in table.cells.values()
-        if cell.verdict in ("higher", "lower")
     ]
+    return [(cell, text) for cell, text in texts if cell.verdict in ("higher", "lower") or (text and cell.n)]
 
 
 def _figure(item: Drawn, svg: str) -> dict[str, Any]:
