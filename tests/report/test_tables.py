@@ -203,6 +203,7 @@ def test_the_correction_is_for_the_cells_tested() -> None:
         ([95.5, 95.6, 95.4, 95.9], "higher"),
         ([85.5, 85.6, 85.4, 85.9], "lower"),
         ([86.5, 92.6, 95.4], "undecided"),  # 91.5 +- 6.5: it may be far off
+        ([91.4, 92.6, 93.6, 92.6], "undecided"),  # by 1.4 points, where the published runs have a spread of 0.9
         ([91.00, 91.02], "in range"),  # two that are alike by chance prove nothing
         ([80.00, 80.02], "lower"),
         ([], "missing"),
@@ -352,6 +353,7 @@ def test_only_values_of_the_grid_can_be_chosen() -> None:
     beside = [
         result_of(replace(spec, settings={**spec.settings, "c": 3.0}), 0.99),
         result_of(replace(spec, threads=2), 0.99),
+        result_of(replace(spec, seed=3), 0.99),
         result_of(replace(spec, settings={**spec.settings, "xi": 0.5}), 0.99),
         result_of(replace(spec, settings={}), 0.99),
     ]
