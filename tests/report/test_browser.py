@@ -114,6 +114,13 @@ def test_numbers_are_sorted_as_numbers(visit: Visit) -> None:
     assert visit.page.locator('th[aria-sort="descending"]').inner_text().startswith("Accuracy")
 
 
+def test_settings_are_sorted_by_their_values(visit: Visit) -> None:
+    visit.heading("Settings")
+    cs = [float(text.removeprefix("c = ").partition(",")[0]) for text in visit.column("Settings") if text]
+    assert len(set(cs)) == 9
+    assert cs == sorted(cs)
+
+
 def test_words_are_sorted_as_words_and_with_the_keyboard(visit: Visit) -> None:
     visit.page.locator("#run-table thead").get_by_role("button", name="Method", exact=True).focus()
     visit.page.keyboard.press("Enter")

@@ -234,6 +234,7 @@ def _rows(report: Report) -> list[dict[str, Any]]:
             "use": ", ".join(dict.fromkeys(uses.get(id(run), []))) or ("grid search" if id(run) in tried else "other"),
             "title": style.method_title(run.spec.method),
             "settings": style.settings_text(run.spec.settings),
+            "settings_order": " ".join(f"{k} {v:.4f}" for k, v in sorted(run.spec.settings.items(), reverse=True)),
             "fidelity": name_of(run.spec.fidelity),
             "quiet": is_quiet(run),
             "core_share": core_share(run),
