@@ -51,8 +51,8 @@ def whole(root: Path) -> list[RunResult]:
 
 def is_full_length(spec: RunSpec) -> bool:
     """Say whether a run is of the paper's size and data, whatever its settings."""
-    values = spec.to_json()
-    return spec.dataset == "mnist" and all(values[name] == value for name, value in PRESETS[spec.protocol].items())
+    preset = PRESETS[spec.protocol]
+    return spec.dataset == "mnist" and all(getattr(spec, name) == value for name, value in preset.items())
 
 
 def tables(results: list[RunResult]) -> dict[str, str]:
