@@ -14,9 +14,11 @@ import pytest
 
 from relive.data import Dataset
 from relive.experiments.checkpoint import FileCheckpoint
+from relive.experiments.engines import LocalEngine
 from relive.experiments.run import Observer, run
 from relive.experiments.spec import RunSpec
 from relive.experiments.store import CHECKPOINT, Store
+from relive.experiments.sweep import Sweep
 from relive.versions import versions
 from tests.experiments.small import FORKS, alive, bits, real, small, start_driver, until, workers_of
 
@@ -181,6 +183,13 @@ class TestCheckpoint:
         kept = checkpoint.load()
         assert kept is not None
         assert len(kept[1].matrix) == 1
+
+    def test_a_sweep_goes_on_from_a_whole_one_and_says_so(self, checkpoint: FileCheckpoint) -> None:
+        engine = LocalEngine(1)
+        status = Sweep([checkpoint.spec], checkpoint.store, engine).run()
+        engine.shutdown()
+        assert status.done == 1
+        assert status.notes == [f"{checkpoint.spec.name} goes on after task 1 of 5"]
 
     def test_a_damaged_one_is_not(self, checkpoint: FileCheckpoint) -> None:
         raw = checkpoint.path.read_bytes()

@@ -73,7 +73,7 @@ class Status:
     progress: dict[str, tuple[int, int]] = field(default_factory=dict)
     elsewhere: int = 0  # runs that another sweep is doing
     failures: list[Failure] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)  # damaged results, retries, workers that were refused or lost
+    notes: list[str] = field(default_factory=list)  # damaged results, retries, runs that go on, workers refused or lost
     done_share: float = 0.0  # of the whole cost, what is finished or under way in parts
     found_share: float = 0.0  # of it, what was there before this sweep
     waits_for: str = ""  # while nothing runs: who is to do something

@@ -112,6 +112,9 @@ def work(job: Job) -> tuple[dict[str, Any], Samples]:
     class Reporter(Observer):
         last = 0.0
 
+        def resumed(self, done: int) -> None:
+            _Process.note(f"{spec.name} goes on after task {done} of {spec.tasks}")
+
         def stepped(self, task: int, iteration: int, loss: float) -> None:
             now = time.monotonic()
             if now - self.last >= REPORT_EVERY:
