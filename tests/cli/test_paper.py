@@ -180,7 +180,8 @@ def test_bad_input_gets_a_clear_message_and_changes_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_ctrl_c_says_what_is_kept_and_the_same_command_goes_on(tmp_path: Path, mnist_home: Path) -> None:
+@pytest.mark.parametrize("presses", [1, 9])
+def test_ctrl_c_says_what_is_kept_and_the_same_command_goes_on(tmp_path: Path, mnist_home: Path, presses: int) -> None:
     asked = ["paper", "--scenario", "task", "--method", "none", "--seeds", "6", "--workers", "1"]
     command = [sys.executable, "-c", SCRIPT, *asked]
     environment = {**os.environ, "RELIVE_DATA": str(mnist_home), "COLUMNS": "200"}
@@ -192,7 +193,9 @@ def test_ctrl_c_says_what_is_kept_and_the_same_command_goes_on(tmp_path: Path, m
         assert time.monotonic() < end
         assert process.poll() is None
         time.sleep(0.02)
-    process.send_signal(signal.SIGINT)
+    for _ in range(presses):
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.01)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert out == ""

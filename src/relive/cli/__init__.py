@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import sys
+import time
 import warnings
 from importlib.metadata import version
 from typing import Annotated
@@ -57,9 +59,23 @@ def _note(message: Warning | str, *_: object, **__: object) -> None:
     err.print(f"note: {message}", markup=False)
 
 
+class _Interrupt:
+    """Ctrl-C pressed again within a second is the same interrupt: it does not break off what the first one began."""
+
+    last = -math.inf
+
+    def __call__(self, *_: object) -> None:
+        if time.monotonic() - self.last > 1:
+            self.last = time.monotonic()
+            raise KeyboardInterrupt
+
+
 def main() -> None:
     """Run the command line; what was asked wrongly is said in one message, with exit code 2."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # being ended is an interrupt: say what was kept
+    interrupt = _Interrupt()
+    signal.signal(signal.SIGTERM, interrupt)  # being ended is an interrupt: say what was kept
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # otherwise it is to be ignored
+        signal.signal(signal.SIGINT, interrupt)
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # it was closed
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
