@@ -5,6 +5,7 @@ Runs where a Chromium is found; with RELIVE_REQUIRE_BROWSER=1 a missing one is a
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from PIL import Image
 
 from relive.report.page import Report, write
 from tests.report.fake import paper_like, searched
@@ -167,6 +169,21 @@ def test_nothing_sticks_out_of_the_page(browser: Browser, report: Path, size: tu
     assert width <= size[0]
     assert (colour == "rgb(246, 247, 249)") is (scheme == "light")
     assert opened.complaints == []
+    opened.context.close()
+
+
+def test_a_shade_over_a_wide_figure_says_that_there_is_more_until_its_end(browser: Browser, report: Path) -> None:
+    opened = Visit(browser, report, PHONE)
+    plate = opened.page.locator("figure .scroll").first
+
+    def lightest() -> int:
+        """The lightest pixel just inside the right edge, where the figure has white ground."""
+        picture = Image.open(io.BytesIO(plate.screenshot())).convert("L")
+        return max(picture.crop((picture.width - 4, 40, picture.width - 3, picture.height - 40)).tobytes())
+
+    assert lightest() < 250
+    plate.evaluate("plate => plate.scrollLeft = plate.scrollWidth")
+    assert lightest() == 255
     opened.context.close()
 
 
