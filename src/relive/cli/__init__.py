@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import math
 import os
 import signal
@@ -67,6 +68,7 @@ class _Interrupt:
     def __call__(self, *_: object) -> None:
         if time.monotonic() - self.last > 1:
             self.last = time.monotonic()
+            atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # Python would die of it at its very end
             raise KeyboardInterrupt
 
 
