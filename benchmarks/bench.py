@@ -26,7 +26,7 @@ from rich.table import Table
 from benchmarks import dgr, fisher, floor, growth, memory, pictures, processes, versus
 from benchmarks.common import AT_LEAST, ROOT, Effort, Findings, one_thread
 from relive.files import write_atomic
-from relive.versions import versions
+from relive.versions import processor, versions
 
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 DOCS = ROOT / "docs" / "performance.md"
@@ -48,14 +48,10 @@ PARTS: dict[str, tuple[str, Part]] = {
 
 def machine() -> dict[str, Any]:
     """Return what the figures were measured on."""
-    cpu = next(
-        (line.split(":")[1].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")),
-        platform.processor(),
-    )
     memory_kb = next((line.split()[1] for line in _lines("/proc/meminfo") if line.startswith("MemTotal")), "0")
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True)
     return {
-        "cpu": cpu,
+        "cpu": processor(),
         "cores": os.cpu_count(),
         "memory_gb": round(int(memory_kb) / 2**20, 1),
         "system": platform.platform(),

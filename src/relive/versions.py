@@ -16,6 +16,31 @@ def versions() -> dict[str, str]:
 
 
 @functools.cache
+def processor() -> str:
+    """Return the kind of processor, on which the time of a run depends."""
+    try:
+        cpuinfo = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:  # not Linux
+        cpuinfo = ""
+    return _named(cpuinfo) or platform.processor() or platform.machine()
+
+
+def _named(cpuinfo: str) -> str:
+    r"""Return the first processor's name with its family and model: in virtual machines many kinds have one name.
+
+    >>> _named("cpu family : 6\nmodel : 207\nmodel name : Intel(R) Xeon(R) Processor\n\nmodel name : Another\n")
+    'Intel(R) Xeon(R) Processor (family 6, model 207)'
+    >>> _named("processor : 0\nCPU part : 0xd0c\n")
+    ''
+    """
+    lines = (line.partition(":") for line in cpuinfo.partition("\n\n")[0].splitlines())
+    said = {key.strip(): value.strip() for key, _, value in lines}
+    if "model name" not in said:
+        return ""
+    return f"{said['model name']} (family {said.get('cpu family', '?')}, model {said.get('model', '?')})"
+
+
+@functools.cache
 def _code_digest() -> str:
     """Return a short digest of this package's source, so that a result can be traced to the code that made it."""
     package = Path(__file__).parent

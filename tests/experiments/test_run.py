@@ -24,7 +24,7 @@ from relive.experiments.spec import RunSpec
 from relive.experiments.store import Store
 from relive.learner import Learner
 from relive.methods import METHODS
-from relive.versions import versions
+from relive.versions import processor, versions
 
 NOT_BITS = {"train_seconds", "cpu_seconds"}  # how long it took
 
@@ -285,3 +285,9 @@ def test_looking_at_how_it_goes_is_not_training_time(tiny: Dataset) -> None:
     assert result.cpu_seconds is not None
     assert result.cpu_seconds < 0.35
     assert result.train_seconds < 0.35
+
+
+def test_a_result_names_the_processor_that_its_time_depends_on(tiny: Dataset) -> None:
+    result = run(spec_of("none", tasks=2), data=tiny).result
+    assert result.versions == versions() | {"processor": processor()}
+    assert processor()

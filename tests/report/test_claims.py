@@ -143,13 +143,14 @@ def test_one_pair_of_times_or_two_that_differ_widely_decide_nothing() -> None:
     assert check(timed("dgr-distill", 100, 100) + timed("rtf", 40, 90))[Faster].status == "cannot be said"
 
 
-def test_times_of_runs_that_shared_a_core_or_differ_in_code_do_not_count() -> None:
-    said = "Task-IL: no pair of runs with the same seed and code that had their cores to themselves"
+def test_times_of_runs_that_shared_a_core_or_differ_in_code_or_processor_do_not_count() -> None:
+    said = "Task-IL: no pair of runs with the same seed, code and kind of processor that had their cores to themselves"
     dgr, rtf = timed("dgr-distill", 100, 102), timed("rtf", 50, 51)
     shared = [replace(run, cpu_seconds=0.5 * run.train_seconds) for run in rtf]
     other_code = [replace(run, versions={**run.versions, "code": "another"}) for run in rtf]
+    other_processor = [replace(run, versions={**run.versions, "processor": "another"}) for run in rtf]
     other_threads = [replace(run, spec=replace(run.spec, threads=2), cpu_seconds=2 * run.train_seconds) for run in rtf]
-    for runs in (shared, other_code, other_threads):
+    for runs in (shared, other_code, other_processor, other_threads):
         claim = check(dgr + runs)[Halved]
         assert (claim.status, claim.parts[0].text) == ("cannot be said", said)
     assert check(dgr + rtf)[Halved].status == "holds"

@@ -153,6 +153,25 @@ def test_the_gallery_takes_samples_from_the_store(tmp_path: Path) -> None:
     assert all(item.alt and item.caption for item in drawn.values())
 
 
+@pytest.mark.parametrize(
+    ("processors", "said"),
+    [
+        (("A", "A"), "All were timed on A."),
+        (("A", "B"), "several kinds of processor"),
+        (("A", None), "several kinds of processor, or it is not known"),
+        ((None, None), "it is not known on which"),
+    ],
+)
+def test_the_figure_of_times_says_on_what_they_were_taken(
+    tmp_path: Path, processors: tuple[str | None, ...], said: str
+) -> None:
+    runs = [result_of(spec_of(method=method)) for method in ("rtf", "si")]
+    for run, processor in zip(runs, processors, strict=True):
+        run.versions.update({"processor": processor} if processor else {})
+    time_figure = next(gallery.gallery(compare(runs, "split"), runs, {}, tmp_path))
+    assert said in time_figure.caption
+
+
 def test_the_gallery_of_nothing_is_empty(tmp_path: Path) -> None:
     assert list(gallery.gallery(compare([], "split"), [], {}, tmp_path)) == []
 

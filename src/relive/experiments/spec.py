@@ -153,7 +153,7 @@ class RunResult:
     stored_numbers
         Numbers that the method keeps between tasks besides them.
     versions
-        What ran it.
+        What ran it: packages, code and, since times depend on it, the kind of processor.
     """
 
     spec: RunSpec

@@ -29,6 +29,7 @@ OTHERS = ("none", "ewc", "online-ewc", "si", "lwf")
 WORKS, WELL = 50.0, 90.0  # percent: right more often than wrong; "good performance (above 90%)"
 ALMOST_HALVED = 0.6
 NEGLIGIBLE = 1.0  # point
+_NO_PAIR = "no pair of runs with the same seed, code and kind of processor that had their cores to themselves"
 
 Cells = Mapping[tuple[str, str], Compared]
 
@@ -182,7 +183,10 @@ def _noise(error: float, degrees: int) -> float:
 
 
 def _time_part(cells: Cells, scenario: str, below: float) -> Part:
-    """Compare the training times of RtF and DGR+distill, seed by seed, of runs that had their cores to themselves."""
+    """Compare the training times of RtF and DGR+distill, seed by seed, of runs that had their cores to themselves.
+
+    Both runs of a pair must be of the same versions, to which the kind of processor belongs.
+    """
     rtf, dgr = cells[scenario, "rtf"], cells[scenario, "dgr-distill"]
     title = SCENARIO_TITLES[scenario]
     if not rtf.n or not dgr.n:
@@ -195,7 +199,7 @@ def _time_part(cells: Cells, scenario: str, below: float) -> Part:
         and pair[0].spec.threads == pair[1].spec.threads
     ]
     if not pairs:
-        return Part("open", f"{title}: no pair of runs with the same seed and code that had their cores to themselves")
+        return Part("open", f"{title}: {_NO_PAIR}")
     ours, theirs = (statistics.fmean(run.train_seconds for run in runs) for runs in zip(*pairs, strict=True))
     logs = [math.log(ours.train_seconds / theirs.train_seconds) for ours, theirs in pairs]
     mean, error = mean_and_sem(logs)

@@ -100,7 +100,7 @@ def gallery(table: Comparison, results: Sequence[RunResult], tuned: Tuned, root:
             "A mark per run, a star per mean of several, with its method's mark in it. Hollow: the run had its core "
             f"for less than {100 * OWN_CORE:.0f} % of the time, or that is not known, and its time says little; a "
             "star's time is the mean of the other runs where there are any, else the median. Settings: "
-            f"{'. '.join(settings_notes(table))}.",
+            f"{'. '.join(settings_notes(table))}. {_processors(table)}",
             f"Scatter plots of average accuracy against training seconds on {protocol}, one per scenario.",
             figures.time_figure(table),
         )
@@ -116,6 +116,14 @@ def gallery(table: Comparison, results: Sequence[RunResult], tuned: Tuned, root:
             f"Average accuracy on {protocol} against hyperparameter values, a row per scenario, a column per method.",
             searches,
         )
+
+
+def _processors(table: Comparison) -> str:
+    """Say on what the runs were timed."""
+    kinds = {run.versions.get("processor") for cell in table.cells.values() for run in cell.runs}
+    if len(kinds) == 1 and None not in kinds:
+        return f"All were timed on {kinds.pop()}."
+    return "They were timed on several kinds of processor, or it is not known on which: compare times with care."
 
 
 def _samples(table: Comparison, root: Path) -> Iterator[Drawn]:
