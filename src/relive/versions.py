@@ -15,9 +15,14 @@ def versions() -> dict[str, str]:
     return packages | {"python": platform.python_version(), "machine": platform.machine(), "code": _code_digest()}
 
 
+def provenance() -> dict[str, str]:
+    """Return what made a result: the versions, and the kind of processor, on which its time depends."""
+    return versions() | {"processor": processor()}
+
+
 @functools.cache
 def processor() -> str:
-    """Return the kind of processor, on which the time of a run depends."""
+    """Return the kind of processor, as exactly as the system tells (Linux on x86 its model, others only a family)."""
     try:
         cpuinfo = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:  # not Linux

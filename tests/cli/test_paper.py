@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from relive.cli import main
+from relive.cli import main, sweeping
 from relive.experiments import paper
 from relive.experiments.store import Store
+from relive.experiments.sweep import Status
 from relive.experiments.tuned import tuned_of
 
 SMALL: dict[str, Any] = {"iters": 4, "hidden": 10, "latent": 4, "batch_size": 16}
@@ -85,6 +86,19 @@ def test_the_papers_table_and_what_is_done_is_not_done_again(relive: Command, tm
     again = relive(*asked)
     assert (again.code, again.out) == (0, first.out)
     assert [path.stat().st_mtime_ns for path in sorted(tmp_path.glob("runs/*/result.json"))] == stamps
+
+
+def test_without_a_terminal_a_sweep_gives_a_sign_of_life(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    display = sweeping.Display(quiet=False)
+    for _ in range(3):
+        display.update(Status(total=2))
+    assert capfd.readouterr().err.count("0 of 2 runs done") == 1
+    display.said -= sweeping.SIGN_OF_LIFE
+    for _ in range(3):
+        display.update(Status(total=2))
+    assert capfd.readouterr().err.count("0 of 2 runs done") == 1
 
 
 def test_a_search_chooses_what_tuned_runs_use(relive: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

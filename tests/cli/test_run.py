@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,17 @@ def test_a_run_is_shown_beside_the_paper_and_leaves_its_directory(tmp_path: Path
     for picture in ("accuracy.png", "replay.png"):
         assert str(Path("runs") / directory.name / picture) in done.stdout
         assert (directory / picture).read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_finished_run_that_is_done_again_says_what_will_be_the_same(tmp_path: Path) -> None:
+    once, again = (relive("run", *QUICK, "--method", "none", cwd=tmp_path) for _ in range(2))
+    assert "doing it again" not in once.stderr
+    assert "doing it again, to the same bits" in again.stderr
+    assert again.stdout.splitlines()[:8] == once.stdout.splitlines()[:8]
+    store = Store(tmp_path / "runs")
+    (result,) = store.scan()[0]
+    store.save(replace(result, versions={**result.versions, "torch": "1"}), [])
+    assert "doing it again, with other versions" in relive("run", *QUICK, "--method", "none", cwd=tmp_path).stderr
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from relive.experiments.spec import RunSpec
 from relive.experiments.store import Store
 from relive.learner import Learner
 from relive.methods import METHODS
-from relive.versions import processor, versions
+from relive.versions import processor, provenance, versions
 
 NOT_BITS = {"train_seconds", "cpu_seconds"}  # how long it took
 
@@ -289,5 +289,5 @@ def test_looking_at_how_it_goes_is_not_training_time(tiny: Dataset) -> None:
 
 def test_a_result_names_the_processor_that_its_time_depends_on(tiny: Dataset) -> None:
     result = run(spec_of("none", tasks=2), data=tiny).result
-    assert result.versions == versions() | {"processor": processor()}
+    assert result.versions == provenance() == versions() | {"processor": processor()}
     assert processor()

@@ -107,6 +107,7 @@ def test_a_single_run_has_the_published_spread() -> None:
     far = check(cell("class", "dgr", 90) + cell("class", "dgr-distill", 93.9))[Distill].parts[2]
     near = check(cell("class", "dgr", 90) + cell("class", "dgr-distill", 93.7))[Distill].parts[2]
     assert (far.outcome, near.outcome) == ("met", "open")
+    assert far.text.endswith("= +3.90 ± 1.91 points (one seed; ± is the spread of the published runs)")
     # of one method beside a threshold: 2.09 times 1.48 points
     far, near = (check(cell("class", "dgr", value))[Well].parts[0] for value in (93.2, 93.0))
     assert (far.outcome, near.outcome) == ("met", "open")

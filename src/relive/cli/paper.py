@@ -21,7 +21,7 @@ relive paper --protocol split --seeds 5
 
 relive paper --protocol permuted --scenario class --method rtf --method dgr-distill --seeds 1
 
-relive paper --protocol split --tuned  (after `relive grid`: with the searched settings)
+relive paper --tuned --scenario task --method ewc  (after `relive grid` of the same: with the searched settings)
 """
 
 SCENARIOS = Annotated[list[str] | None, typer.Option(help="Only this scenario. Repeatable.")]

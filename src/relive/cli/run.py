@@ -138,7 +138,7 @@ def _run(spec: RunSpec, runs_dir: Path, data_dir: Path | None, quiet: bool) -> t
     from relive.experiments.run import run
     from relive.experiments.store import Store
     from relive.threads import check_threads
-    from relive.versions import versions
+    from relive.versions import provenance, versions
 
     data = load_data(spec.dataset, data_dir, quiet=quiet)
     check_tasks(spec.protocol, data, spec.tasks)  # what cannot be is refused before anything is written
@@ -153,8 +153,13 @@ def _run(spec: RunSpec, runs_dir: Path, data_dir: Path | None, quiet: bool) -> t
                 raise InputError(
                     f"this very run is under way in another process, in {directory}; wait for it or stop it"
                 )
-            if store.load_or_set_aside(spec, note) is not None and not quiet:
-                err.print(f"this run is finished, in {directory}: doing it again, to the same bits", markup=False)
+            done = store.load_or_set_aside(spec, note)
+            if done is not None and not quiet:
+                same = done.versions == provenance()
+                how = (
+                    "to the same bits" if same else "with other versions or another processor; this replaces its result"
+                )
+                err.print(f"this run is finished, in {directory}: doing it again, {how}", markup=False)
             outcome = run(spec, data=data, observer=observer, checkpoint=checkpoint)
             store.save(outcome.result, outcome.samples)
     except KeyboardInterrupt:

@@ -26,6 +26,7 @@ ENGINE = Annotated[str, typer.Option(help="Where runs are done: local or dask.")
 SCHEDULER = Annotated[str | None, typer.Option(help="The Dask scheduler, e.g. tcp://127.0.0.1:8786.")]
 RUNS_DIR = Annotated[Path, typer.Option(help="Where runs are kept.")]
 DATA_DIR = Annotated[Path | None, typer.Option(help="Where the data set lies, or is to be stored.")]
+SIGN_OF_LIFE = 300.0  # seconds without one, where there is no live table
 QUIET = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
 
 
@@ -79,7 +80,7 @@ def sweep(specs: list[RunSpec], engine: Engine, runs_dir: Path, data_dir: Path |
 
 
 class Display:
-    """A live table on a terminal, a line per change elsewhere, nothing if quiet."""
+    """A live table on a terminal, a line per change or some minutes elsewhere, nothing if quiet."""
 
     def __init__(self, quiet: bool) -> None:
         self.quiet = quiet
@@ -88,6 +89,7 @@ class Display:
         self.waits_for = ""
         self.noted = 0
         self.done = -1  # so that the first line says how much there is to do
+        self.said = self.start
 
     def __enter__(self) -> Display:
         if not self.quiet and err.is_terminal:
@@ -105,8 +107,9 @@ class Display:
         self.waits_for = status.waits_for
         if self.live.is_started:
             self.live.update(self._table(status), refresh=True)
-        elif not self.quiet and status.done != self.done:
+        elif not self.quiet and (status.done != self.done or time.monotonic() - self.said >= SIGN_OF_LIFE):
             err.print(f"{status.done} of {status.total} runs done, {self._left(status)}")
+            self.said = time.monotonic()
         self.done = status.done
 
     def say(self, notes: list[str]) -> None:

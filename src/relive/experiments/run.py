@@ -26,7 +26,7 @@ from relive.networks import GenerativeClassifier
 from relive.scenarios import scenario_of
 from relive.seeds import stream
 from relive.threads import check_threads, threads
-from relive.versions import processor, versions
+from relive.versions import provenance
 
 PROBES_PER_TASK = 10
 N_SAMPLES = 100
@@ -236,5 +236,5 @@ def _result(spec: RunSpec, learner: Learner, tasks: list[Task], progress: Progre
         cpu_seconds=progress.cpu_seconds,
         parameters=learner.n_parameters,
         stored_numbers=learner.method.stored_numbers(tasks),
-        versions=versions() | {"processor": processor()},
+        versions=provenance(),
     )

@@ -161,13 +161,14 @@ def _difference(better: Compared, worse: Compared, margin: float) -> Part:
     if not pairs:
         return Part("open", f"{title}: no runs of both with the same seed")
     difference, error = mean_and_sem(pairs)
-    degrees = len(pairs) - 1
+    degrees, of = len(pairs) - 1, _seeds(len(pairs))
     if error is None:  # one pair: its spread is that of the published runs
+        of += "; ± is the spread of the published runs"
         error = math.hypot(better.published.sem, worse.published.sem) * math.sqrt(RUNS_PER_CELL)
         degrees = 2 * (RUNS_PER_CELL - 1)
     outcome = _outcome(difference - margin, error, degrees)
     versus = f"{METHOD_TITLES[better.method]} − {METHOD_TITLES[worse.method]}"
-    text = f"{title}: {versus} = {difference_text(difference)} ± {error:.2f} points ({_seeds(len(pairs))})"
+    text = f"{title}: {versus} = {difference_text(difference)} ± {error:.2f} points ({of})"
     return Part(outcome, text + (", too near to tell" if outcome == "open" else ""))
 
 

@@ -121,9 +121,11 @@ def gallery(table: Comparison, results: Sequence[RunResult], tuned: Tuned, root:
 def _processors(table: Comparison) -> str:
     """Say on what the runs were timed."""
     kinds = {run.versions.get("processor") for cell in table.cells.values() for run in cell.runs}
-    if len(kinds) == 1 and None not in kinds:
+    if kinds == {None}:
+        return "On which kind of processor they were timed was not recorded."
+    if len(kinds) == 1:
         return f"All were timed on {kinds.pop()}."
-    return "They were timed on several kinds of processor, or it is not known on which: compare times with care."
+    return "They were not all timed on the same kind of processor, or that is not known: compare times with care."
 
 
 def _samples(table: Comparison, root: Path) -> Iterator[Drawn]:
