@@ -68,15 +68,23 @@ def test_a_run_is_shown_beside_the_paper_and_leaves_its_directory(tmp_path: Path
         assert (directory / picture).read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_finished_run_that_is_done_again_says_what_will_be_the_same(tmp_path: Path) -> None:
-    once, again = (relive("run", *QUICK, "--method", "none", cwd=tmp_path) for _ in range(2))
-    assert "doing it again" not in once.stderr
-    assert "doing it again, to the same bits" in again.stderr
-    assert again.stdout.splitlines()[:8] == once.stdout.splitlines()[:8]
+def test_a_finished_run_is_shown_and_done_again_only_if_asked_for(tmp_path: Path) -> None:
     store = Store(tmp_path / "runs")
-    (result,) = store.scan()[0]
-    store.save(replace(result, versions={**result.versions, "torch": "1"}), [])
-    assert "doing it again, with other versions" in relive("run", *QUICK, "--method", "none", cwd=tmp_path).stderr
+    first = relive("run", *QUICK, cwd=tmp_path)
+    (done,) = store.scan()[0]
+    store.save(replace(done, average_accuracy=0.123), [])
+    shown = relive("run", *QUICK, cwd=tmp_path)
+    assert "this run was done before: this is its result; --again does it again" in shown.stderr
+    assert "average accuracy  12.30 %" in shown.stdout
+    assert "replay.png" in shown.stdout
+    store.save(replace(done, versions={**done.versions, "torch": "1"}), [])
+    shown = relive("run", *QUICK, cwd=tmp_path)
+    assert "done before with other versions or on another processor" in shown.stderr
+    assert (shown.stdout, store.scan()[0][0].versions["torch"]) == (first.stdout, "1")
+    again = relive("run", *QUICK, "--again", cwd=tmp_path)
+    assert "done before" not in again.stderr
+    assert again.stdout.splitlines()[:7] == first.stdout.splitlines()[:7]
+    assert store.scan()[0][0].versions == done.versions
 
 
 @pytest.mark.parametrize(

@@ -106,7 +106,7 @@ def test_one_run_is_enough_for_a_page(tmp_path: Path) -> None:
 
 def test_every_setting_and_version_is_there(tmp_path: Path) -> None:
     text = page_of(report_of([result_of(spec_of("split", "task", "online-ewc"))], tmp_path)).text
-    for word in ("λ = 5000, γ = 1", "half gamma twice", "torch 2.13.0", "learning rate", "as_run", "5 × 2000"):
+    for word in ("λ = 5000, γ = 1", "half_gamma_twice", "torch 2.13.0", "learning rate", "as_run", "5 × 2000"):
         assert word in text
 
 
@@ -149,8 +149,11 @@ def test_rows_say_what_a_run_is_used_for(tmp_path: Path) -> None:
     grid, tuned = searched("split", "task", ("si",))
     chosen = result_of(spec_of("split", "task", "si", 0, tuned["split", "task", "si"]))
     results = [result_of(spec_of(iters=10)), *grid, chosen, result_of(spec_of())]
-    uses = [row["data-use"] for row in page_of(Report(tmp_path, results, tuned, {})).all("tr") if "data-use" in row]
+    shown = page_of(Report(tmp_path, results, tuned, {}))
+    uses = [row["data-use"] for row in shown.all("tr") if "data-use" in row]
     assert sorted(map(str, set(uses))) == ["grid search", "other", "table, tuned table", "tuned table"]
+    assert "1 run is in no table" in shown.text
+    assert "in no table" not in page_of(Report(tmp_path, results[1:], tuned, {})).text
 
 
 def test_explanations_are_read_and_checked(tmp_path: Path) -> None:
@@ -216,6 +219,16 @@ def test_relive_table(runs_dir: Path) -> None:
     assert cells["class", "rtf"]["mean"] == pytest.approx(92.5)
     tuned = CliRunner().invoke(app, ["table", "--runs-dir", str(runs_dir), "--tuned"])
     assert f"c = {searched('split', 'task', ('si',))[1]['split', 'task', 'si']['c']:g}" in tuned.stdout
+
+
+def test_relive_table_says_which_runs_it_leaves_out(runs_dir: Path) -> None:
+    said = "not of the paper's data set, size or fidelity"
+    assert said not in CliRunner().invoke(app, ["table", "--runs-dir", str(runs_dir)]).stderr
+    for change in ({"dataset": "digits"}, {"iters": 10}):
+        Store(runs_dir).save(result_of(spec_of(**change)), [])
+    done = CliRunner().invoke(app, ["table", "--runs-dir", str(runs_dir)])
+    assert f"2 finished runs are not in this table: {said}" in " ".join(done.stderr.split())
+    assert said not in CliRunner().invoke(app, ["table", "--protocol", "permuted", "--runs-dir", str(runs_dir)]).stderr
 
 
 def test_damaged_pictures_are_left_out_and_the_rest_is_shown(tmp_path: Path) -> None:

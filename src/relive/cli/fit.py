@@ -191,7 +191,7 @@ def rollback(model: own.MODEL) -> None:
         undone = roll_back(path, check=load)  # what is damaged does not take the place of what is not
     restored = load(path)
     tasks = ", ".join(str(lesson.name) for lesson in restored.lessons_)
-    out.print(f"model     {model}: {own.counted(restored.n_tasks_, 'task')}, {tasks}", markup=False)
+    out.print(f"model     {model}: {_known(restored)} (tasks: {tasks})", markup=False)
     if undone is not None:
         out.print(f"undone    {undone}, to be removed when it is no longer wanted", markup=False)
     if not own.fit_notes(restored).get("keep"):
@@ -390,8 +390,11 @@ def _show(model: ContinualClassifier, path: Path) -> None:
         f"learned   task {lesson.name} in {own.duration(lesson.seconds)}, {lesson.iterations} iterations", markup=False
     )
     out.print(f"classes   {', '.join(counts)}", markup=False)
-    known = f"{own.counted(model.n_tasks_, 'task')}, {own.counted(len(model.classes_), 'class')}"
-    out.print(f"model     {path}, {own.size_of(path)}: {known}", markup=False)
+    out.print(f"model     {path}, {own.size_of(path)}: {_known(model)}", markup=False)
     out.print()
     out.print(own.memory_table(model.report()))
     out.print(f"\n[dim]{own.LEGEND}[/]")
+
+
+def _known(model: ContinualClassifier) -> str:
+    return f"{own.counted(model.n_tasks_, 'task')}, {own.counted(len(model.classes_), 'class')}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from pathlib import Path
 from typing import Annotated
 
@@ -10,9 +11,18 @@ from rich.table import Table
 
 from relive.cli import sweeping
 from relive.cli.console import note, out
+from relive.experiments.paper import GRIDS
+from relive.experiments.spec import PROTOCOL_NAMES
 from relive.report.style import settings_text
 
-EXAMPLES = """Examples:
+_SIZES = {cell: prod(map(len, grid.values())) for cell, grid in GRIDS.items()}
+RUNS = {
+    protocol: ", ".join(f"{name} {size}" for (which, name), size in _SIZES.items() if which == protocol)
+    for protocol in PROTOCOL_NAMES
+}
+EXAMPLES = f"""Runs in a search on split: {RUNS["split"]}; on permuted: {RUNS["permuted"]}.
+
+Examples:
 
 relive grid --protocol split --scenario task --method ewc
 

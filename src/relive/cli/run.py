@@ -40,8 +40,11 @@ SET = Annotated[
 ]
 THREADS = Annotated[int, typer.Option(help="Threads of one matrix product.")]
 RUNS_DIR = Annotated[Path, typer.Option(help="Where runs are kept.")]
-DATA_DIR = Annotated[Path | None, typer.Option(help="Where the data set lies, or is to be stored.")]
+DATA_DIR = Annotated[
+    Path | None, typer.Option(help="Where the data set lies, or is to be stored; else the variable RELIVE_DATA says.")
+]
 QUIET = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
+AGAIN = Annotated[bool, typer.Option("--again", help="Do a finished run again, instead of showing its result.")]
 JSON = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else there.")]
 
 
@@ -72,10 +75,15 @@ def command(
     runs_dir: RUNS_DIR = Path("runs"),
     data_dir: DATA_DIR = None,
     quiet: QUIET = False,
+    again: AGAIN = False,
     as_json: JSON = False,
 ) -> None:
-    """Train one method and print its accuracy on every task beside the paper's number."""
+    """Train one method and print its accuracy on every task beside the paper's number.
+
+    Interrupted, the same command goes on after the last finished task; of a finished run it shows the result.
+    """
     from relive.experiments.run import make_spec
+    from relive.experiments.store import Store
 
     chosen = pairs("--choose", choose)
     given = {"tasks": tasks, "iters": iters, "threads": threads}
@@ -92,11 +100,27 @@ def command(
     for hint in (known_to_fail(protocol, scenario, method), _without_effect(spec, chosen)):
         if hint and not quiet:
             err.print(f"[yellow]hint:[/] {hint}")
-    result, directory = _run(spec, runs_dir, data_dir, quiet)
+    store = Store(runs_dir)
+    result = (None if again else _done_before(spec, store, quiet)) or _run(spec, store, data_dir, quiet)
     if as_json:
         typer.echo(json.dumps(result.to_json()))
     else:
-        _show(result, directory)
+        _show(result, store.directory(spec))
+
+
+def _done_before(spec: RunSpec, store: Store, quiet: bool) -> RunResult | None:
+    """Return the result of a run that is finished already, if it is whole."""
+    from relive.experiments.store import DamagedResult
+    from relive.versions import provenance
+
+    try:
+        result = store.load(spec)
+    except DamagedResult:
+        return None
+    if result is not None and not quiet:
+        same = "" if result.versions == provenance() else " with other versions or on another processor"
+        note(f"this run was done before{same}: this is its result; --again does it again")
+    return result
 
 
 def _without_effect(spec: RunSpec, chosen: Iterable[str]) -> str:
@@ -130,19 +154,17 @@ def number(name: str, text: str) -> float:
         raise InputError(f"setting {name} = {text!r} is not a number") from None
 
 
-def _run(spec: RunSpec, runs_dir: Path, data_dir: Path | None, quiet: bool) -> tuple[RunResult, Path]:
+def _run(spec: RunSpec, store: Store, data_dir: Path | None, quiet: bool) -> RunResult:
     """Train, keeping the state after every task, and draw the pictures."""
     from relive.data.protocols import check_tasks
     from relive.data.sources import load_data
     from relive.experiments.checkpoint import FileCheckpoint
     from relive.experiments.run import run
-    from relive.experiments.store import Store
     from relive.threads import check_threads
-    from relive.versions import provenance, versions
+    from relive.versions import versions
 
     data = load_data(spec.dataset, data_dir, quiet=quiet)
     check_tasks(spec.protocol, data, spec.tasks)  # what cannot be is refused before anything is written
-    store = Store(runs_dir)
     directory = store.directory(spec)
     check_threads(spec.threads)
     checkpoint = FileCheckpoint(store, spec, versions(), note)
@@ -153,13 +175,7 @@ def _run(spec: RunSpec, runs_dir: Path, data_dir: Path | None, quiet: bool) -> t
                 raise InputError(
                     f"this very run is under way in another process, in {directory}; wait for it or stop it"
                 )
-            done = store.load_or_set_aside(spec, note)
-            if done is not None and not quiet:
-                same = done.versions == provenance()
-                how = (
-                    "to the same bits" if same else "with other versions or another processor; this replaces its result"
-                )
-                err.print(f"this run is finished, in {directory}: doing it again, {how}", markup=False)
+            store.load_or_set_aside(spec, note)
             outcome = run(spec, data=data, observer=observer, checkpoint=checkpoint)
             store.save(outcome.result, outcome.samples)
     except KeyboardInterrupt:
@@ -168,7 +184,7 @@ def _run(spec: RunSpec, runs_dir: Path, data_dir: Path | None, quiet: bool) -> t
     from relive.report.pictures import draw_run  # a second to import: not before the training
 
     draw_run(outcome.result, outcome.samples, directory)
-    return outcome.result, directory
+    return outcome.result
 
 
 def _what_was_kept(spec: RunSpec, store: Store, checkpoint: Checkpoint) -> str:
@@ -203,7 +219,8 @@ def _show(result: RunResult, directory: Path) -> None:
     out.print(table)
     out.print(f"[bold]average accuracy  {100 * result.average_accuracy:.2f} %[/]   {_published(spec)}")
     out.print(
-        f"forgetting {100 * result.forgetting:.2f} %, backward transfer {100 * result.backward_transfer:+.2f} %, "
+        f"forgetting {100 * result.forgetting:.2f} points, "
+        f"backward transfer {100 * result.backward_transfer:+.2f} points, "
         f"trained in {result.train_seconds:.0f} s, {result.parameters:,} parameters, "
         f"{result.stored_numbers:,} more numbers kept from task to task"
     )

@@ -12,6 +12,7 @@ from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
+from relive.cli import run
 from relive.cli.console import err, note
 from relive.errors import InputError
 from relive.report.style import settings_text
@@ -24,10 +25,10 @@ if TYPE_CHECKING:
 WORKERS = Annotated[int | None, typer.Option(help="Runs at a time: as many as cores if not given.")]
 ENGINE = Annotated[str, typer.Option(help="Where runs are done: local or dask.")]
 SCHEDULER = Annotated[str | None, typer.Option(help="The Dask scheduler, e.g. tcp://127.0.0.1:8786.")]
-RUNS_DIR = Annotated[Path, typer.Option(help="Where runs are kept.")]
-DATA_DIR = Annotated[Path | None, typer.Option(help="Where the data set lies, or is to be stored.")]
+RUNS_DIR = run.RUNS_DIR
+DATA_DIR = run.DATA_DIR
+QUIET = run.QUIET
 SIGN_OF_LIFE = 300.0  # seconds without one, where there is no live table
-QUIET = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
 
 
 def make_engine(name: str, workers: int | None, scheduler: str | None) -> Engine:

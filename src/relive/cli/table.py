@@ -41,7 +41,7 @@ def command(
 
 def show(protocol: str, runs_dir: Path, tuned: bool = False, output_format: str = "text") -> None:
     """Print a table from the runs in a directory."""
-    from relive.experiments.tuned import tuned_of
+    from relive.experiments.tuned import as_in_paper, tuned_of
     from relive.report.comparison import compare
     from relive.report.tables import FORMATS, as_text
 
@@ -53,6 +53,10 @@ def show(protocol: str, runs_dir: Path, tuned: bool = False, output_format: str 
         out.print(as_text(table), soft_wrap=False)
     else:
         sys.stdout.write(FORMATS[output_format](table))
+    left_out = sum(r.spec.protocol == protocol and not as_in_paper(r.spec, r.spec.settings) for r in results)
+    if left_out:
+        what = "1 finished run is" if left_out == 1 else f"{left_out} finished runs are"
+        note(f"{what} not in this table: not of the paper's data set, size or fidelity; relive report lists all runs")
     codes = {run.versions.get("code") for cell in table.cells.values() for run in cell.runs}
     if len(codes) > 1:
         note(f"these runs were made by {len(codes)} versions of the code; relive report says which")

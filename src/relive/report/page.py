@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from relive.errors import InputError, unknown
 from relive.experiments.paper import GRIDS, PRESETS, PUBLISHED
@@ -157,6 +159,7 @@ def render(report: Report, drawn: Sequence[Drawn], svg: Mapping[str, str]) -> st
         "table_title": tables.title,
         "rules": tables.rules,
         "settings_notes": tables.settings_notes,
+        "with_code": _with_code,
         "identity": id,
     }
     return templates.get_template("page.html").render(
@@ -176,6 +179,20 @@ def render(report: Report, drawn: Sequence[Drawn], svg: Mapping[str, str]) -> st
         versions=_versions(report.results),
         runs=_rows(report),
     )
+
+
+def _with_code(text: str) -> Markup:
+    """Return a text with what stands between backticks as code, whose words do not break at hyphens.
+
+    >>> _with_code("so <b>: `run --set c=5`, and ` alone")
+    Markup('so &lt;b&gt;: <code><span>run</span> <span>--set</span> <span>c=5</span></code>, and ` alone')
+    """
+    parts = [escape(part) for part in re.split("`([^`]+)`", text)]  # text and code in turns
+    word = Markup("<span>{}</span>")
+    parts[1::2] = [
+        Markup("<code>{}</code>").format(Markup(" ").join(map(word.format, code.split()))) for code in parts[1::2]
+    ]
+    return Markup("").join(parts)
 
 
 def _summary(table: Comparison) -> dict[str, Any]:
