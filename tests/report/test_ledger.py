@@ -10,6 +10,7 @@ from benchmarks.ledger import tables, take
 
 from relive.errors import InputError
 from relive.experiments.paper import PUBLISHED
+from relive.experiments.spec import PROTOCOL_NAMES
 from relive.experiments.store import Store
 from relive.report.comparison import compare
 from tests.report.fake import result_of, spec_of
@@ -25,9 +26,10 @@ def test_every_result_is_whole_and_names_its_code() -> None:
     assert [result.spec.name for result in results if "code" not in result.versions] == []
 
 
-def test_every_cell_of_table_1_has_a_run() -> None:
-    table = compare(Store(LEDGER).scan()[0], "split")
-    assert len(table.cells) == sum(protocol == "split" for protocol, _, _ in PUBLISHED)
+@pytest.mark.parametrize("protocol", PROTOCOL_NAMES)
+def test_every_cell_of_both_tables_has_a_run(protocol: str) -> None:
+    table = compare(Store(LEDGER).scan()[0], protocol)
+    assert len(table.cells) == sum(which == protocol for which, _, _ in PUBLISHED)
     assert [key for key, cell in table.cells.items() if not cell.n] == []
 
 
