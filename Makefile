@@ -3,9 +3,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+PYTEST := $(BIN)/python -m pytest -q --dist loadscope  # a module or class stays on one process, in order
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test bench report check format clean
+.PHONY: help setup run test quick bench report check format clean
 
 help:  ## Say what there is
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -24,20 +25,23 @@ run: $(READY)  ## Train Replay-through-Feedback on split MNIST, Class-IL (about 
 	@$(BIN)/relive run --protocol split --scenario class --method rtf --seed 0
 
 test: $(READY)  ## Run the tests, doctests included
-	@$(BIN)/python -m pytest -q
+	@$(PYTEST) -n 4
+
+quick: $(READY)  ## Run the tests that start no processes, browsers or long training (two to three minutes)
+	@$(PYTEST) -n 2 -m "not slow"
 
 bench: $(READY)  ## Measure speed and memory beside their goals (some minutes, on a quiet machine; ARGS="--repeat 3")
 	@$(BIN)/python -m benchmarks.bench --write-docs $(ARGS)
 
-report: $(READY)  ## Rebuild tables, figures and the page from results/, with no training
-	@$(BIN)/relive report --runs-dir results --output report/report.html
+report: $(READY)  ## Rebuild tables, figures and the page from reproduction/, with no training
+	@$(BIN)/relive report --runs-dir reproduction --output report/report.html
 
 check: $(READY)  ## Format, lint, strict types, import layers, tests with doctests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -q
+	$(PYTEST) -n 4
 
 format: $(READY)  ## Mend the format and what lint can mend
 	$(BIN)/ruff format .

@@ -25,8 +25,8 @@ from rich.table import Table
 
 from benchmarks import dgr, fisher, floor, growth, memory, pictures, processes, versus
 from benchmarks.common import AT_LEAST, ROOT, Effort, Findings, one_thread
-from relive.files import write_atomic
-from relive.versions import processor, versions
+from relive._util.files import write_atomic
+from relive._util.versions import processor, versions
 
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 DOCS = ROOT / "docs" / "performance.md"
@@ -198,7 +198,7 @@ def main() -> None:
     parser.add_argument("--only", choices=PARTS, action="append", help="run this part; repeatable")
     parser.add_argument("--repeat", type=int, default=1, help="how many times to run every part (default: 1)")
     parser.add_argument("--quick", action="store_true", help="just enough to see that everything works")
-    parser.add_argument("--output", type=Path, default=ROOT / "results" / "performance.json")
+    parser.add_argument("--output", type=Path, default=ROOT / "reproduction" / "performance.json")
     parser.add_argument("--pictures", type=Path, help="draw pictures into this directory")
     parser.add_argument("--write-docs", action="store_true", help="pictures and tables into docs/")
     parser.add_argument("--measure-nothing", action="store_true", help="only draw and print what was measured before")

@@ -21,12 +21,14 @@ from unittest.mock import patch
 
 import torch
 
-from relive.data import sources
-from relive.data.protocols import Task, tasks_of
-from relive.experiments.run import make_spec
-from relive.learner import Learner
-from relive.methods import Method, make_method
-from relive.scenarios import scenario_of
+from relive.core.learner import Learner
+from relive.core.method import Method
+from relive.core.scenarios import scenario_of
+from relive.data.datasets import sources
+from relive.data.protocols import tasks_of
+from relive.data.tasks import Task
+from relive.experiments.spec import make_spec
+from relive.methods import make_method
 
 ROOT = Path(__file__).parents[1]
 AT_LEAST, AT_MOST = "≥", "≤"

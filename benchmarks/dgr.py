@@ -14,11 +14,12 @@ from torch import Tensor, nn
 
 from benchmarks.common import Effort, Figure, Findings, in_turns, medians, milliseconds, subject
 from benchmarks.floor import flop, products_of
-from relive.batch import Batch, hard_rows
-from relive.losses import latent, reconstruction
-from relive.methods import Method, Problem
+from relive.core.batch import Batch, hard_rows
+from relive.core.method import Method, Problem
 from relive.methods.generative_replay import DGRDistill
 from relive.networks import Classifier, ClassifierWithVAE
+from relive.networks.feedback import latent
+from relive.networks.likelihoods import reconstruction
 from relive.report.style import PROTOCOL_TITLES
 
 

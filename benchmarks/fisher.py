@@ -10,7 +10,7 @@ import torch
 from benchmarks.common import Effort, Figure, Findings, Subject, subject
 from benchmarks.floor import Floor, recorded
 from benchmarks.plain import Plain, one_by_one
-from relive.fisher import fisher_sum
+from relive.networks.fisher import fisher_sum
 from relive.report.style import PROTOCOL_TITLES
 
 SAMPLES = 10_000

@@ -24,7 +24,7 @@ from torch.profiler import ProfilerActivity, profile
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from benchmarks.common import Effort, Figure, Findings, Subject, one_thread, subject
-from relive.report.style import METHOD_TITLES, PROTOCOL_TITLES
+from relive.report.style import PROTOCOL_TITLES, method_title
 
 METHODS = ("none", "ewc", "si", "lwf", "dgr-distill", "rtf")
 GOALS = {"split": 0.75, "permuted": 0.85}  # of the generative methods
@@ -141,10 +141,10 @@ def measure(effort: Effort) -> Findings:
     found = Findings()
     for protocol, full in (("split", 80), ("permuted", 25)):
         for method in METHODS:
-            effort.say(f"{METHOD_TITLES[method]}, {PROTOCOL_TITLES[protocol]}")
+            effort.say(f"{method_title(method)}, {PROTOCOL_TITLES[protocol]}")
             result = share(protocol, method, effort.n(full, 6))
             goal = GOALS[protocol] if method in ("dgr-distill", "rtf") else GOAL
-            name = f"{METHOD_TITLES[method]}, {PROTOCOL_TITLES[protocol]}"
+            name = f"{method_title(method)}, {PROTOCOL_TITLES[protocol]}"
             found.figures.append(Figure(name, result["share"], "", goal))
             found.data[f"{protocol} {method}"] = result
     return found

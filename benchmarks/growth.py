@@ -7,7 +7,7 @@ from typing import Any
 
 from benchmarks.common import AT_MOST, Effort, Figure, Findings, fresh, in_turns, medians, milliseconds, subject
 from benchmarks.plain import Plain, PlainSubject
-from relive.report.style import METHOD_TITLES
+from relive.report.style import method_title
 
 FEW_ROWS = 128  # training rows per task where a hundred tasks are learned: the Fisher information is one batch
 EARLY, LATE = 2, 100
@@ -50,10 +50,10 @@ def measure_tasks(effort: Effort) -> Findings:
     """Return the time of a task at 100 over that of one at 2."""
     found, late = Findings(), effort.n(LATE, 10)
     for method in CONSTANT:
-        effort.say(METHOD_TITLES[method])
+        effort.say(method_title(method))
         result = late_over_early(method, late, effort.n(5, 2), effort.n(10, 3))
         found.data[method] = result
-        name = f"{METHOD_TITLES[method]}, task {late} over task {EARLY}"
+        name = f"{method_title(method)}, task {late} over task {EARLY}"
         found.figures.append(Figure(name, result["late"] / result["early"], goal=GOAL, sense=AT_MOST))
     effort.say("plain EWC")
     result = found.data["plain ewc"] = plain_ewc(late)
@@ -80,7 +80,7 @@ def measure_curves(effort: Effort) -> Findings:
     for curve in ("tasks", "width", "batch"):
         for method in CURVES:
             points = [(n, changes) for c, m, n, changes in _points(effort) if (c, m) == (curve, method)]
-            effort.say(f"{METHOD_TITLES[method]}, {curve}")
+            effort.say(f"{method_title(method)}, {curve}")
             subjects = {
                 str(n): subject("permuted", "domain", method, rows=max(FEW_ROWS, n), **changes) for n, changes in points
             }

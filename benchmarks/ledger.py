@@ -1,58 +1,28 @@
-"""Bring finished runs into the ledger, results/, and the tables of docs/results.md up to date with it.
+"""Bring the tables of docs/results.md up to date with the ledger, reproduction/.
 
-    python -m benchmarks.ledger [RUNS_DIR]
-
-Of each full-length run on MNIST that RUNS_DIR has and results/ lacks, its spec and its result are taken (its pictures
-are not: they are large). Without RUNS_DIR only the tables are written again. Where a result is damaged, here or there,
-nothing is done.
+relive collect runs --into reproduction    # finished runs into the ledger
+python -m benchmarks.ledger                # the ledger's tables into the page
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from relive.errors import InputError
-from relive.experiments.paper import GRIDS, PRESETS
-from relive.experiments.spec import PROTOCOL_NAMES, SCENARIO_NAMES, RunResult, RunSpec
+from relive._util.files import write_atomic
+from relive.experiments.spec import SCENARIO_NAMES, RunResult
 from relive.experiments.store import Store
-from relive.experiments.tuned import Tuned, searched, tuned_of
-from relive.files import write_atomic
+from relive.paper.comparison import Comparison, compare, preferred
+from relive.paper.published import GRIDS, PROTOCOL_NAMES
+from relive.paper.tuned import Tuned, searched, tuned_of
 from relive.report.claims import claims
-from relive.report.comparison import Comparison, compare, preferred
-from relive.report.style import METHOD_TITLES, SCENARIO_TITLES, SYMBOLS, settings_text
+from relive.report.style import SCENARIO_TITLES, SYMBOLS, method_title, settings_text
 from relive.report.tables import as_markdown
 
 ROOT = Path(__file__).parents[1]
-LEDGER, PAGE = ROOT / "results", ROOT / "docs" / "results.md"
-
-
-def take(runs: Path, ledger: Path) -> int:
-    """Copy what the ledger lacks, and return how many runs that were."""
-    if not runs.is_dir():
-        raise InputError(f"there is no runs directory {runs}")
-    known = {run.spec for run in whole(ledger)}
-    new = [run for run in whole(runs) if is_full_length(run.spec) and run.spec not in known]
-    for run in new:
-        Store(ledger).save(run, [])
-    return len(new)
-
-
-def whole(root: Path) -> list[RunResult]:
-    """Return the results below a directory, all of which must be whole."""
-    results, damaged = Store(root).scan()
-    if damaged:
-        raise InputError("\n".join(map(str, damaged)))
-    return results
-
-
-def is_full_length(spec: RunSpec) -> bool:
-    """Say whether a run is of the paper's size and data, whatever its settings."""
-    preset = PRESETS[spec.protocol]
-    return spec.dataset == "mnist" and all(getattr(spec, name) == value for name, value in preset.items())
+LEDGER, PAGE = ROOT / "reproduction", ROOT / "docs" / "results.md"
 
 
 def tables(results: list[RunResult]) -> dict[str, str]:
@@ -97,7 +67,7 @@ def searches(results: list[RunResult], tuned: Tuned, protocol: str) -> Iterator[
                 lines.append([title, *(_accuracy(runs.get(value), chosen) for value in values)])
         if lines:
             head = [
-                f"{METHOD_TITLES[method]}: {SYMBOLS[name]} =",
+                f"{method_title(method)}: {SYMBOLS[name]} =",
                 *(settings_text({name: value}).partition(" = ")[2] for value in values),
             ]
             yield "\n".join("| " + " | ".join(line) + " |" for line in [head, ["---"] * len(head), *lines])
@@ -111,16 +81,10 @@ def _accuracy(run: RunResult | None, chosen: dict[str, float] | None) -> str:
 
 
 def main() -> None:
-    """Take the runs and write the tables between their marks."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("runs_dir", nargs="?", type=Path)
-    options = parser.parse_args()
-    try:
-        if options.runs_dir:
-            print(f"new runs  {take(options.runs_dir, LEDGER)}")
-        results = whole(LEDGER)
-    except InputError as error:
-        sys.exit(str(error))
+    """Write the tables between their marks."""
+    results, damaged = Store(LEDGER).scan()
+    if damaged:
+        sys.exit("\n".join(map(str, damaged)))
     text = PAGE.read_text(encoding="utf-8")
     for name, table in tables(results).items():
         begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"

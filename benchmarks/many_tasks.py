@@ -26,7 +26,7 @@ import numpy as np
 import torch
 
 from relive import ContinualClassifier
-from relive.versions import versions
+from relive._util.versions import versions
 
 Rows = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]
 EARLY = 2

@@ -15,7 +15,7 @@ from typing import Any
 from safetensors.torch import save_file
 
 from benchmarks.common import AT_MOST, Effort, Figure, Findings, fresh, one_thread, subject
-from relive.evaluation import accuracy
+from relive.core.evaluation import accuracy
 
 GOAL = 700.0
 

@@ -1,6 +1,6 @@
 """Class-incremental learning on real data sets: ContinualClassifier against what people use today.
 
-    python benchmarks/own_data.py [--only wine] [--seeds 5] [--output results/own_data.json]
+    python benchmarks/own_data.py [--only wine] [--seeds 5] [--output reproduction/own_data.json]
 
 Every learner sees the same tasks in the same order, a few classes at a time, and is tested on all classes at the end.
 Results are added to the output as they come; what is there is not run again. Prints the table as markdown.
@@ -28,8 +28,8 @@ from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPClassifier
 
 from relive import ContinualClassifier, load_data
-from relive.features import Features
-from relive.versions import versions
+from relive._util.versions import versions
+from relive.classifier.features import Features
 
 Array = npt.NDArray[Any]
 Tasks = list[tuple[Array, Array]]  # samples and labels of each task
@@ -59,7 +59,7 @@ def from_sklearn(bunch: Any, per_task: int, scale: float = 1.0) -> Callable[[int
 def fashion(seed: int) -> tuple[Tasks, Array, Array]:
     """Fashion-MNIST with its own test set, two classes at a time."""
     data = load_data("fashion-mnist", quiet=True)
-    train, test = (images.reshape(len(images), -1) for images in (data.train_images, data.test_images))
+    train, test = (images.reshape(len(images), -1) for images in (data.train_inputs, data.test_inputs))
     return divided(train, data.train_labels, 2), test, data.test_labels
 
 
@@ -140,7 +140,7 @@ def main() -> None:
     parser.add_argument("--only", choices=list(DATA), help="one data set")
     parser.add_argument("--learner", choices=list(LEARNERS), help="one learner")
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--output", type=Path, default=Path("results/own_data.json"))
+    parser.add_argument("--output", type=Path, default=Path("reproduction/own_data.json"))
     options = parser.parse_args()
     torch.set_num_threads(1)
     found = json.loads(options.output.read_text()) if options.output.exists() else {"runs": []}

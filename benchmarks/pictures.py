@@ -10,8 +10,9 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from relive.methods import METHODS
 from relive.report.figures import save
-from relive.report.style import METHOD_COLOURS, METHOD_MARKERS, METHOD_TITLES, PROTOCOL_TITLES
+from relive.report.style import PROTOCOL_TITLES, method_colour, method_marker, method_title
 
 GREY = "0.45"
 GOAL_STYLE: dict[str, Any] = {"color": "black", "linewidth": 1.2, "linestyle": "--"}
@@ -60,13 +61,13 @@ def versus_figure(part: dict[str, Any]) -> Figure:
     """Return how many times as fast each method is as its plain version."""
     figure = Figure(figsize=(9, 3.2), layout="constrained")
     axis = figure.subplots()
-    for i, method in enumerate(METHOD_TITLES):
+    for i, method in enumerate(METHODS):
         values = [data[method]["speed-up"] for data in part["data"] if method in data]
         if values:
-            axis.bar(i, statistics.median(values), color=METHOD_COLOURS[method], width=0.7)
+            axis.bar(i, statistics.median(values), color=method_colour(method), width=0.7)
             axis.text(i, statistics.median(values), f"{statistics.median(values):.1f}×", ha="center", va="bottom")
             _repeats(axis, i, values)
-        axis.set_xticks(range(len(METHOD_TITLES)), METHOD_TITLES.values(), rotation=30)
+        axis.set_xticks(range(len(METHODS)), map(method_title, METHODS), rotation=30)
     axis.axhline(1, color=GREY, linewidth=1)
     axis.set_ylabel("speed over plain PyTorch\n(whole run, Fisher included)")
     _plain(axis)
@@ -80,7 +81,7 @@ def growth_figure(part: dict[str, Any]) -> Figure:
     for column, (curve, label) in enumerate(CURVES.items()):
         for row, (unit, name) in enumerate((("milliseconds", "ms per iteration"), ("megabytes", "peak memory (MB)"))):
             axis, highest = panels[row][column], list[float]()
-            for method in METHOD_TITLES:
+            for method in METHODS:
                 runs = [d[f"{curve} {method}"].get(unit) for d in part["data"] if f"{curve} {method}" in d]
                 if not runs or not runs[0]:
                     continue
@@ -90,9 +91,9 @@ def growth_figure(part: dict[str, Any]) -> Figure:
                 axis.plot(
                     x,
                     y,
-                    color=METHOD_COLOURS[method],
-                    marker=METHOD_MARKERS[method],
-                    label=METHOD_TITLES[method],
+                    color=method_colour(method),
+                    marker=method_marker(method),
+                    label=method_title(method),
                 )
             axis.set_xscale("log")
             axis.set_xticks(x, [str(n) for n in x])
@@ -138,7 +139,7 @@ def _repeats(axis: Axes, x: float, values: list[float]) -> None:
 
 
 def _colour(title: str) -> str:
-    return next(METHOD_COLOURS[method] for method, name in METHOD_TITLES.items() if name == title)
+    return next(method_colour(method) for method in METHODS if method_title(method) == title)
 
 
 def _plain(axis: Axes) -> None:

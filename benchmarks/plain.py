@@ -20,9 +20,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from relive.data.protocols import Task
-from relive.methods import method_class, settings_of
-from relive.scenarios import Scenario
+from relive.core.scenarios import Scenario
+from relive.data.tasks import Task
+from relive.methods import METHODS
 
 TEMPERATURE = 2.0
 GENERATIVE = ("dgr", "dgr-distill", "rtf")
@@ -110,7 +110,7 @@ class Plain:
     scenario
         Task-IL or Domain-IL, with the classes of every task.
     inputs, hidden, latent, learning_rate, batch_size
-        As in ``relive.learner.Learner``.
+        As in ``relive.core.learner.Learner``.
     rng
         Of latent variables.
     fisher_rows
@@ -131,7 +131,7 @@ class Plain:
         fisher_rows: int | None = None,
     ) -> None:
         self.method = method
-        self.settings = settings_of(method_class(method))
+        self.settings = METHODS[method].defaults
         self.scenario = scenario
         self.batch_size = batch_size
         self.rng = rng or torch.Generator()
@@ -170,12 +170,11 @@ class Plain:
         self.omega = [torch.zeros_like(p) for p in self.start]
 
     def step(self, current: Sequence[Part]) -> float:
-        """Take a step on the rows of the current task (Offline: of every task), and return the loss."""
+        """Take a step on the rows of the current task (Offline: of every task), and return their loss."""
         replayed = self.replay(current)
         loss = self.weigh([self.current_loss(*part) for part in current], self.replay_losses(replayed))
-        loss = loss + self.penalty()
         self.adam.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
+        (loss + self.penalty()).backward()  # type: ignore[no-untyped-call]
         value = loss.item()
         before = [p.detach().clone() for p in self.net.parameters()] if self.method == "si" else []
         self.adam.step()

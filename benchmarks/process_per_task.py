@@ -1,6 +1,6 @@
 """Split MNIST through the commands of one's own data, a process per task, against the run that is in the ledger.
 
-    python benchmarks/process_per_task.py [--iterations 2000] [--runs-dir results]
+    python benchmarks/process_per_task.py [--iterations 2000] [--runs-dir reproduction]
 
 Each task is taught by a `relive fit` of its own to one model file, which is all that passes from one process to the
 next. Then what it answers on every test image of every task, and the pictures it generates, must be those of
@@ -19,9 +19,9 @@ import numpy as np
 import torch
 
 import relive
+from relive._util.seeds import stream
 from relive.experiments.store import SAMPLES, Store
 from relive.networks import GenerativeClassifier
-from relive.seeds import stream
 
 TASKS = 5
 
@@ -35,7 +35,7 @@ def taught(home: Path, iterations: int) -> relive.ContinualClassifier:
     data, model = relive.load_data("mnist"), home / "model.safetensors"
     for k in range(TASKS):
         rows = np.isin(data.train_labels, [2 * k, 2 * k + 1])
-        np.savez(home / "task.npz", X=data.train_images[rows], y=data.train_labels[rows])
+        np.savez(home / "task.npz", X=data.train_inputs[rows], y=data.train_labels[rows])
         options = [] if k else ["--iterations", str(iterations), "--fidelity", "as_run", "--seed", "0"]
         command_line("fit", model, home / "task.npz", *options)
     return relive.load(model)
@@ -44,7 +44,7 @@ def taught(home: Path, iterations: int) -> relive.ContinualClassifier:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--iterations", type=int, default=2000)
-    parser.add_argument("--runs-dir", type=Path, default=Path("results"))
+    parser.add_argument("--runs-dir", type=Path, default=Path("reproduction"))
     options = parser.parse_args()
     torch.set_num_threads(1)
     spec = relive.make_spec("split", "class", "rtf", iters=options.iterations, seed=0)
@@ -57,7 +57,7 @@ def main() -> None:
     data, ours = relive.load_data("mnist"), list[float]()
     for k in range(TASKS):
         rows = np.isin(data.test_labels, [2 * k, 2 * k + 1])
-        ours.append(model.score(data.test_images[rows].reshape(rows.sum(), -1), data.test_labels[rows]))
+        ours.append(model.score(data.test_inputs[rows].reshape(rows.sum(), -1), data.test_labels[rows]))
     net = model.learner_.net
     assert isinstance(net, GenerativeClassifier)
     drawn = net.generate(100, stream(0, f"samples after task {TASKS - 1}")).mul(255).round().byte().numpy()

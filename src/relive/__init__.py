@@ -16,47 +16,58 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from relive.data.protocols import tasks_of
-    from relive.data.sources import load_data
-    from relive.errors import ReliveError
-    from relive.estimator import ContinualClassifier
-    from relive.evaluation import accuracy
-    from relive.experiments.run import make_spec, run
-    from relive.experiments.spec import RunResult, RunSpec
-    from relive.fidelity import Fidelity
-    from relive.learner import Learner
-    from relive.methods import METHODS, Method, make_method
-    from relive.modelfile import load
-    from relive.scenarios import scenario_of
+    from relive._util.errors import ReliveError
+    from relive._util.fidelity import Fidelity
+    from relive.classifier.estimator import ContinualClassifier
+    from relive.classifier.modelfile import load
+    from relive.core.evaluation import accuracy
+    from relive.core.learner import Learner
+    from relive.core.method import Method
+    from relive.core.scenarios import scenario_of
+    from relive.data.datasets.dataset import Dataset
+    from relive.data.datasets.sources import load_data
+    from relive.data.protocols import Protocol, tasks_of
+    from relive.data.tasks import Examples, Task
+    from relive.experiments.execute import run
+    from relive.experiments.spec import RunResult, RunSpec, make_spec
+    from relive.methods import METHODS, make_method
 
 _HOMES = {
-    "ContinualClassifier": "relive.estimator",
-    "Fidelity": "relive.fidelity",
-    "Learner": "relive.learner",
+    "ContinualClassifier": "relive.classifier.estimator",
+    "Dataset": "relive.data.datasets.dataset",
+    "Examples": "relive.data.tasks",
+    "Fidelity": "relive._util.fidelity",
+    "Learner": "relive.core.learner",
     "METHODS": "relive.methods",
-    "Method": "relive.methods",
-    "ReliveError": "relive.errors",
+    "Method": "relive.core.method",
+    "Protocol": "relive.data.protocols",
+    "ReliveError": "relive._util.errors",
     "RunResult": "relive.experiments.spec",
     "RunSpec": "relive.experiments.spec",
-    "accuracy": "relive.evaluation",
-    "load": "relive.modelfile",
-    "load_data": "relive.data.sources",
+    "Task": "relive.data.tasks",
+    "accuracy": "relive.core.evaluation",
+    "load": "relive.classifier.modelfile",
+    "load_data": "relive.data.datasets.sources",
     "make_method": "relive.methods",
-    "make_spec": "relive.experiments.run",
-    "run": "relive.experiments.run",
-    "scenario_of": "relive.scenarios",
+    "make_spec": "relive.experiments.spec",
+    "run": "relive.experiments.execute",
+    "scenario_of": "relive.core.scenarios",
     "tasks_of": "relive.data.protocols",
 }
 
 __all__ = [
     "METHODS",
     "ContinualClassifier",
+    "Dataset",
+    "Examples",
     "Fidelity",
     "Learner",
     "Method",
+    "Protocol",
     "ReliveError",
     "RunResult",
     "RunSpec",
+    "Task",
     "accuracy",
     "load",
     "load_data",

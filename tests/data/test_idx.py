@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of
 from numpy.typing import NDArray
 
-from relive.data import idx
-from relive.errors import DataError
+from relive._util.errors import DataError
+from relive.data.datasets import idx
 
 shapes = arrays_of.array_shapes(min_dims=1, max_dims=4, min_side=0, max_side=6)
 arrays = arrays_of.arrays(np.uint8, shapes)

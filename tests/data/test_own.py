@@ -19,8 +19,8 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 from PIL import Image, ImageOps
 
-from relive.data.own import read_own
-from relive.errors import DataError, InputError, ReliveError
+from relive._util.errors import DataError, InputError, ReliveError
+from relive.data.readers.own import read_own
 
 
 def write(path: Path, text: str) -> Path:

@@ -1,6 +1,8 @@
-"""Split and permuted: nothing of the data set is lost, doubled or mislabelled on its way into tasks."""
+"""Split, permuted and rotated: nothing of the data set is lost, doubled or mislabelled on its way into tasks."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,11 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from relive.data import Dataset
-from relive.data.protocols import Examples, Task, tasks_of
-from relive.errors import InputError
-from relive.fidelity import AS_RUN, AS_WRITTEN, FIDELITIES, Fidelity
-from relive.scenarios import SCENARIOS, scenario_of
+from relive._util.errors import InputError
+from relive._util.fidelity import AS_RUN, AS_WRITTEN, FIDELITIES, Fidelity
+from relive.core.scenarios import SCENARIOS, scenario_of
+from relive.data.catalogue import protocol_facts
+from relive.data.datasets.dataset import Dataset
+from relive.data.protocols import check_tasks, tasks_of
+from relive.data.tasks import Examples, Task
+from relive.data.transforms import Permutation, Rotation
 from tests.plain import tiny_dataset
 
 Row = tuple[int, bytes]  # a class and its picture
@@ -47,12 +52,12 @@ def test_split_divides_classes_and_rows(data: Dataset, seed: int, fidelity: Fide
         assert {len(task.classes) for task in tasks} == {data.n_classes // n_tasks}
         assert sorted(c for task in tasks for c in task.classes) == list(range(data.n_classes))
         assert [task.names for task in tasks] == [tuple(map(str, task.classes)) for task in tasks]
-        assert {task.shape for task in tasks} == {data.train_images.shape[1:]}
+        assert {task.shape for task in tasks} == {data.train_inputs.shape[1:]}
         # each row, with its label taken back to the class it stands for, is in one task and once
         train = [row for task in tasks for row in rows_of(task.train, task.classes)]
         test = [row for task in tasks for row in rows_of(task.test, task.classes)]
-        assert sorted(train) == rows(data.train_images, data.train_labels)
-        assert sorted(test) == rows(data.test_images, data.test_labels)
+        assert sorted(train) == rows(data.train_inputs, data.train_labels)
+        assert sorted(test) == rows(data.test_inputs, data.test_labels)
 
 
 def order(data: Dataset, seed: int, fidelity: Fidelity) -> list[int]:
@@ -86,12 +91,19 @@ def test_a_split_that_does_not_divide(n_classes: int, n_tasks: int, fit: str) ->
 
 def padded(data: Dataset) -> torch.Tensor:
     """Return the training pictures in [0, 1] with 2 zero pixels on every side."""
-    return torch.from_numpy(np.pad(data.train_images, ((0, 0), (2, 2), (2, 2)))).flatten(1).float() / data.top
+    return torch.from_numpy(np.pad(data.train_inputs, ((0, 0), (2, 2), (2, 2)))).flatten(1).float() / data.top
+
+
+def order_of(task: Task) -> list[int]:
+    """Return where each input of a task comes from; empty if it is not permuted."""
+    transform = task.train.transform
+    assert transform is None or isinstance(transform, Permutation)
+    return [] if transform is None else transform.order.tolist()
 
 
 @given(data=datasets(), n_tasks=st.integers(1, 12), seed=seeds, fidelity=fidelities)
 def test_permuted_keeps_pictures_and_labels(data: Dataset, n_tasks: int, seed: int, fidelity: Fidelity) -> None:
-    side = data.train_images.shape[1] + 4
+    side = data.train_inputs.shape[1] + 4
     tasks = tasks_of("permuted", data, n_tasks, seed, fidelity)
     assert len(tasks) == n_tasks
     everything = slice(None)
@@ -103,11 +115,11 @@ def test_permuted_keeps_pictures_and_labels(data: Dataset, n_tasks: int, seed: i
         assert task.classes == tuple(range(k * data.n_classes, (k + 1) * data.n_classes))
         x = task.train.inputs(everything)
         assert x.dtype == torch.float32
-        permutation = task.train.permutation
-        if permutation is not None:
-            assert sorted(permutation.tolist()) == list(range(side * side))
-            assert task.test.permutation is permutation  # tested with the task's own order
-            x = x[:, permutation.argsort()]
+        order = order_of(task)
+        if order:
+            assert sorted(order) == list(range(side * side))
+            assert task.test.transform is task.train.transform  # tested with the task's own order
+            x = x[:, torch.tensor(order).argsort()]
         assert torch.equal(x, padded(data))
     assert all(task.train.pixels is tasks[0].train.pixels for task in tasks)  # the memory of one task
 
@@ -116,13 +128,12 @@ def test_permuted_keeps_pictures_and_labels(data: Dataset, n_tasks: int, seed: i
 def test_which_tasks_are_permuted(seed: int, fidelity: Fidelity) -> None:
     tasks = tasks_of("permuted", tiny_dataset(), 5, seed, fidelity)
     first_unpermuted = seed == 0 or fidelity is AS_WRITTEN
-    assert [task.train.permutation is None for task in tasks] == [first_unpermuted] + [False] * 4
-    orders = {tuple(task.train.permutation.tolist()) for task in tasks if task.train.permutation is not None}
-    assert len(orders) == 5 - first_unpermuted
+    assert [task.train.transform is None for task in tasks] == [first_unpermuted] + [False] * 4
+    assert len({tuple(order_of(task)) for task in tasks}) == 5
 
 
 def permutations(tasks: list[Task]) -> list[list[int]]:
-    return [[] if task.train.permutation is None else task.train.permutation.tolist() for task in tasks]
+    return [order_of(task) for task in tasks]
 
 
 def test_permutations_are_the_seed_s_own() -> None:
@@ -170,3 +181,117 @@ def test_drawing_inputs_leaves_the_pixels_alone() -> None:
 def test_unknown_protocol() -> None:
     with pytest.raises(InputError, match="did you mean 'permuted'"):
         tasks_of("permutted", tiny_dataset(), 2, seed=0)
+
+
+def colour(n_classes: int = 4) -> Dataset:
+    """Colour pictures that are wider than high, with named classes."""
+    rng = np.random.default_rng(0)
+    labels = np.repeat(np.arange(n_classes), 3)
+    train, test = (rng.integers(0, 256, (len(labels), 3, 5, 3), dtype=np.uint8) for _ in range(2))
+    return Dataset("colour", train, labels, test, labels, classes=tuple("abcdefghij"[:n_classes]))
+
+
+def vectors() -> Dataset:
+    """Standardised features, four classes."""
+    rng = np.random.default_rng(0)
+    labels = np.repeat(np.arange(4), 3)
+    train, test = (rng.normal(size=(len(labels), 7)).astype(np.float32) for _ in range(2))
+    return Dataset("vectors", train, labels, test, labels)
+
+
+def test_colour_keeps_its_shape_and_its_names() -> None:
+    data = colour()
+    first, second = tasks_of("split", data, 2, seed=0)
+    assert (first.names, second.names) == (("a", "b"), ("c", "d"))
+    assert (first.shape, first.n_inputs, first.is_picture) == ((3, 5, 3), 45, True)
+    expected = torch.from_numpy(data.train_inputs[:6]).flatten(1).float() / 255
+    assert torch.equal(first.train.inputs(slice(None)), expected)
+    permuted = tasks_of("permuted", data, 2, seed=0)
+    assert [task.shape for task in permuted] == [(7, 9, 3)] * 2
+    assert torch.equal(
+        permuted[0].train.inputs(slice(None)).reshape(-1, 7, 9, 3)[:, 2:5, 2:7].sum(), expected_sum(data)
+    )
+
+
+def expected_sum(data: Dataset) -> torch.Tensor:
+    return (torch.from_numpy(data.train_inputs).float() / 255).sum()
+
+
+def test_vectors_are_permuted_as_they_are() -> None:
+    data = vectors()
+    first, second = tasks_of("permuted", data, 2, seed=0)
+    assert (first.shape, first.is_picture) == ((7,), False)
+    assert torch.equal(first.train.inputs(slice(None)), torch.from_numpy(data.train_inputs))
+    assert torch.equal(second.train.inputs(slice(None)), torch.from_numpy(data.train_inputs)[:, order_of(second)])
+
+
+@given(data=datasets(), n_tasks=st.integers(1, 6), seed=seeds)
+def test_rotated_turns_every_task_but_the_first_by_an_angle_of_its_own(data: Dataset, n_tasks: int, seed: int) -> None:
+    tasks = tasks_of("rotated", data, n_tasks, seed)
+    turns = [task.train.transform for task in tasks]
+    assert turns[0] is None
+    angles = [turn.degrees for turn in turns if isinstance(turn, Rotation)]
+    assert len(set(angles)) == n_tasks - 1
+    assert all(0 <= angle < 180 for angle in angles)
+    more = [task.train.transform for task in tasks_of("rotated", data, n_tasks + 2, seed)]
+    assert [turn.degrees for turn in more if isinstance(turn, Rotation)][: n_tasks - 1] == angles
+    for k, task in enumerate(tasks):
+        assert task.test.transform is task.train.transform
+        assert task.train.pixels is tasks[0].train.pixels
+        assert task.classes == tuple(range(k * data.n_classes, (k + 1) * data.n_classes))
+        x = task.train.inputs(slice(None))
+        assert x.shape == (len(task.train), task.n_inputs)
+        assert x.min() >= 0
+        assert x.max() <= 1 + 1e-6
+
+
+def test_only_pictures_are_rotated() -> None:
+    with pytest.raises(InputError, match=r"vectors has inputs of shape \(7,\), which are no pictures"):
+        check_tasks("rotated", vectors(), 2)
+
+
+OWN = """
+from relive import Protocol
+from relive.data.protocols import transformed
+
+def make(data, n_tasks, seed, fidelity):
+    return transformed(data, [None, *(lambda x, k=k: x.roll(k, 1) for k in range(1, n_tasks))], list("abc")[:n_tasks])
+
+def too_few(data, n_tasks, seed, fidelity):
+    return make(data, n_tasks - 1, seed, fidelity)
+
+ROLLED = Protocol("rolled", make, title="Rolled", preset={"tasks": 3})
+SHORT = Protocol("short", too_few)
+WRONG = Protocol("wrong", make, preset={"units": 3})
+"""
+
+
+def test_a_protocol_of_one_s_own(tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(OWN)
+    data = vectors()
+    tasks = tasks_of(f"{path}:ROLLED", data, 3, seed=0)
+    assert torch.equal(tasks[2].train.inputs(slice(None)), torch.from_numpy(data.train_inputs).roll(2, 1))
+    assert tasks[1].names[0] == "0 (b)"
+    facts = protocol_facts(f"{path}:ROLLED")
+    assert (facts.title, facts.preset["tasks"], facts.preset["hidden"]) == ("Rolled", 3, 400)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("make", "a protocol is a relive.Protocol"),
+        ("SHORT", "protocol short made 2 tasks, but was asked for 3"),
+        ("NONE", "has no 'NONE'; it has: Protocol, transformed, make, too_few"),
+    ],
+)
+def test_what_is_no_protocol(tmp_path: Path, name: str, message: str) -> None:
+    (tmp_path / "mine.py").write_text(OWN)
+    with pytest.raises(InputError, match=message):
+        tasks_of(f"{tmp_path}/mine.py:{name}", vectors(), 3, seed=0)
+
+
+def test_a_preset_has_known_fields(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(OWN)
+    with pytest.raises(InputError, match=r"unknown field in the preset of .*'units'"):
+        protocol_facts(f"{tmp_path}/mine.py:WRONG")

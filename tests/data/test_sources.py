@@ -14,12 +14,13 @@ import numpy as np
 import pytest
 from rich.progress import Progress
 
-from relive.data import DATASETS, RECIPES, load_data, survey
-from relive.data.fetchers import Folder, Mirror
-from relive.data.store import File
-from relive.errors import DataError, InputError
+from relive._util.errors import DataError, InputError
+from relive.data.catalogue import DATASETS
+from relive.data.datasets.fetchers import Folder, Mirror
+from relive.data.datasets.files import File
+from relive.data.datasets.sources import load_data, survey
 from tests.data.mirror import Server
-from tests.data.tiny import IMAGES, LABELS, RAW, TEST_LABELS, put, recipes, sha256
+from tests.data.tiny import IMAGES, LABELS, RAW, TEST_LABELS, put, recipe, sha256
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 
@@ -41,10 +42,10 @@ class Shelf:
 def test_a_data_folder_is_used_as_it_is(tmp_path: Path, packed: bool, below: str) -> None:
     put(tmp_path / "data" / below, packed=packed)
     before = sorted((tmp_path / "data").rglob("*"))
-    data = load_data("tiny", tmp_path / "data", recipes=recipes())
+    data = recipe().load(tmp_path / "data")
     assert (data.name, data.top, data.n_classes) == ("tiny", 255, 10)
-    assert (data.train_images.shape, data.test_images.shape) == ((20, 4, 4), (10, 4, 4))
-    assert data.train_images.tobytes() == RAW[IMAGES][16:]
+    assert (data.train_inputs.shape, data.test_inputs.shape) == ((20, 4, 4), (10, 4, 4))
+    assert data.train_inputs.tobytes() == RAW[IMAGES][16:]
     assert data.test_labels.tolist() == list(range(10))
     assert sorted((tmp_path / "data").rglob("*")) == before
 
@@ -53,19 +54,19 @@ def test_the_environment_names_a_data_folder(tmp_path: Path, monkeypatch: pytest
     put(tmp_path / "data")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("RELIVE_DATA", "~/data")
-    assert load_data("tiny", recipes=recipes()).train_images.shape == (20, 4, 4)
+    assert recipe().load().train_inputs.shape == (20, 4, 4)
 
 
 def test_an_argument_goes_before_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RELIVE_DATA", str(tmp_path / "elsewhere"))
-    load_data("tiny", put(tmp_path / "data"), recipes=recipes())
+    recipe().load(put(tmp_path / "data"))
     assert not (tmp_path / "elsewhere").exists()
 
 
 def test_what_is_fetched_is_kept_in_the_cache(own_cache: Path) -> None:
     shelf = Shelf()
     for _ in range(2):
-        load_data("tiny", recipes=recipes(shelf))
+        recipe(shelf).load()
     assert shelf.asked == list(RAW)
     assert {path.name: path.read_bytes() for path in (own_cache / "tiny").iterdir()} == RAW
 
@@ -73,7 +74,7 @@ def test_what_is_fetched_is_kept_in_the_cache(own_cache: Path) -> None:
 def test_only_what_is_missing_is_fetched_and_stored_in_the_data_folder(own_cache: Path, tmp_path: Path) -> None:
     home, shelf = put(tmp_path / "data", packed=True), Shelf()
     (home / f"{LABELS}.gz").unlink()
-    load_data("tiny", home, recipes=recipes(shelf))
+    recipe(shelf).load(home)
     assert shelf.asked == [LABELS]
     assert (home / "tiny" / LABELS).read_bytes() == RAW[LABELS]
     assert not own_cache.exists()
@@ -82,7 +83,7 @@ def test_only_what_is_missing_is_fetched_and_stored_in_the_data_folder(own_cache
 def test_the_cache_is_asked_before_any_other_source(own_cache: Path, tmp_path: Path) -> None:
     put(own_cache / "tiny")
     shelf = Shelf()
-    load_data("tiny", tmp_path / "data", recipes=recipes(shelf))
+    recipe(shelf).load(tmp_path / "data")
     assert shelf.asked == []
     assert sorted(os.listdir(tmp_path / "data" / "tiny")) == sorted(RAW)
 
@@ -91,7 +92,7 @@ def test_a_bad_file_in_a_chosen_folder_is_an_error_and_stays(tmp_path: Path) -> 
     home, shelf = put(tmp_path), Shelf()
     (home / LABELS).write_bytes(RAW[LABELS][:-1])
     with pytest.raises(DataError) as caught:
-        load_data("tiny", home, recipes=recipes(shelf))
+        recipe(shelf).load(home)
     message = str(caught.value)
     assert message.startswith(f"{home / LABELS} is not the right file, or is damaged")
     assert sha256(RAW[LABELS]) in message
@@ -103,7 +104,7 @@ def test_a_bad_file_in_a_chosen_folder_is_an_error_and_stays(tmp_path: Path) -> 
 
 def test_the_files_of_another_data_set_are_not_taken(tmp_path: Path) -> None:
     home = put(tmp_path)
-    with pytest.raises(DataError, match=f"(?s){IMAGES} is not .*{RECIPES['mnist'].sha256[0]}.*{sha256(RAW[IMAGES])}"):
+    with pytest.raises(DataError, match=f"(?s){IMAGES} is not .*{DATASETS['mnist'].sha256[0]}.*{sha256(RAW[IMAGES])}"):
         load_data("mnist", home)
 
 
@@ -114,7 +115,7 @@ def test_a_bad_file_in_the_cache_is_named_and_fetched_anew(
     put(own_cache / "tiny")
     (own_cache / "tiny" / LABELS).write_bytes(b"bad")
     shelf = Shelf()
-    data = load_data("tiny", quiet=quiet, recipes=recipes(shelf))
+    data = recipe(shelf).load(quiet=quiet)
     out, err = capfd.readouterr()
     assert data.train_labels.tobytes() == RAW[LABELS][8:]
     assert shelf.asked == [LABELS]
@@ -127,7 +128,7 @@ def test_a_bad_file_in_the_cache_is_named_and_fetched_anew(
 
 
 def test_nothing_is_said_when_all_is_in_place(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    load_data("tiny", put(tmp_path), recipes=recipes())
+    recipe().load(put(tmp_path))
     assert capfd.readouterr() == ("", "")
 
 
@@ -136,7 +137,7 @@ def test_with_no_source_left_each_answer_is_told_and_two_ways_on(server: Server,
     home = tmp_path / "data"
     sources = Folder(tmp_path / "debian"), Mirror(server.url)
     with pytest.raises(DataError) as caught:
-        load_data("tiny", home, recipes=recipes(*sources))
+        recipe(*sources).load(home)
     lines = str(caught.value).splitlines()
     assert lines[0] == "tiny is not on this machine and cannot be fetched. What was tried, and what came back:"
     nothing = f"no {IMAGES} or {IMAGES}.gz there"
@@ -151,7 +152,7 @@ def test_with_no_source_left_each_answer_is_told_and_two_ways_on(server: Server,
 
 def test_a_damaged_mirror_is_passed_over_for_the_next(server: Server, own_cache: Path) -> None:
     server.pages[f"/{TEST_LABELS}.gz"] = b"damaged"
-    load_data("tiny", recipes=recipes(Mirror(server.url), Shelf()))
+    recipe(Mirror(server.url), Shelf()).load()
     assert (own_cache / "tiny" / TEST_LABELS).read_bytes() == RAW[TEST_LABELS]
 
 
@@ -159,7 +160,7 @@ def test_a_folder_that_cannot_hold_data_is_named_before_anything_is_fetched(tmp_
     (tmp_path / "file").touch()
     shelf = Shelf()
     with pytest.raises(DataError, match=r"cannot store data in .*/file/sub/tiny: Not a directory"):
-        load_data("tiny", tmp_path / "file" / "sub", recipes=recipes(shelf))
+        recipe(shelf).load(tmp_path / "file" / "sub")
     assert shelf.asked == []
 
 
@@ -168,9 +169,10 @@ def test_two_processes_may_fetch_at_the_same_time(server: Server, tmp_path: Path
     both = threading.Barrier(2, timeout=20)
     server.on_get = both.wait
     code = (
-        "import sys; from relive.data import load_data; from relive.data.fetchers import Mirror\n"
-        "from tests.data.tiny import recipes\n"
-        "print(load_data('tiny', sys.argv[1], recipes=recipes(Mirror(sys.argv[2], 20.0))).train_images.sum())"
+        "import sys\n"
+        "from relive.data.datasets.fetchers import Mirror\n"
+        "from tests.data.tiny import recipe\n"
+        "print(recipe(Mirror(sys.argv[2], 20.0)).load(sys.argv[1]).train_inputs.sum())"
     )
     command = [sys.executable, "-c", code, str(tmp_path / "data"), server.url]
     root = Path(__file__).parents[2]
@@ -186,8 +188,8 @@ def test_digits_come_with_scikit_learn_and_every_fifth_is_a_test() -> None:
 
     digits, rows = load_data("digits"), load_digits()
     assert (digits.top, digits.n_classes) == (16, 10)
-    assert digits.train_images.max() == 16
-    np.testing.assert_array_equal(digits.test_images, rows.images[4::5])
+    assert digits.train_inputs.max() == 16
+    np.testing.assert_array_equal(digits.test_inputs, rows.images[4::5])
     np.testing.assert_array_equal(digits.test_labels, rows.target[4::5])
     np.testing.assert_array_equal(digits.train_labels[:5], rows.target[[0, 1, 2, 3, 5]])
     assert survey("digits") == []
@@ -200,7 +202,7 @@ def test_an_unknown_name_gets_the_nearest() -> None:
 
 def test_mnist_is_loaded_whole(mnist_home: Path) -> None:
     mnist = load_data("mnist", mnist_home)
-    assert (mnist.train_images.shape, mnist.test_images.shape) == ((60_000, 28, 28), (10_000, 28, 28))
+    assert (mnist.train_inputs.shape, mnist.test_inputs.shape) == ((60_000, 28, 28), (10_000, 28, 28))
     assert mnist.train_labels[:5].tolist() == [5, 0, 4, 1, 9]
     assert np.bincount(mnist.test_labels).tolist() == [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
 
@@ -209,4 +211,4 @@ def test_importing_the_package_needs_nothing_heavy() -> None:
     code = "import sys, relive.data; print(*{'torch', 'sklearn', 'pooch', 'requests', 'rich'} & {*sys.modules})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
-    assert DATASETS == ("mnist", "fashion-mnist", "digits")
+    assert list(DATASETS) == ["mnist", "fashion-mnist", "digits"]

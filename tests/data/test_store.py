@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from relive.data import store
-from relive.errors import DataError
+from relive._util.errors import DataError
+from relive.data.datasets import files as store
 from tests.data.tiny import FILES, IMAGES, PACKED, RAW, sha256
 
 FILE, GOOD = FILES[0], RAW[IMAGES]
@@ -89,7 +89,7 @@ def test_a_folder_in_the_place_of_the_file_is_named(tmp_path: Path) -> None:
 def test_a_write_that_breaks_off_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "name").write_bytes(b"old")
     code = (
-        "import resource, sys, pathlib; from relive.data import store\n"
+        "import resource, sys, pathlib; from relive.data.datasets import files as store\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
         "try: store.write(pathlib.Path(sys.argv[1]), 'name', bytes(5000))\n"
         "except store.DataError as error: print(error)"
@@ -104,7 +104,7 @@ def test_a_writer_killed_in_the_middle_leaves_a_whole_file(tmp_path: Path) -> No
     size = 32 << 20
     store.write(tmp_path, "name", b"a" * size)
     code = (
-        "import sys, pathlib; from relive.data import store\n"
+        "import sys, pathlib; from relive.data.datasets import files as store\n"
         "while True:\n"
         f"    for letter in (b'b', b'a'): store.write(pathlib.Path(sys.argv[1]), 'name', letter * {size})"
     )

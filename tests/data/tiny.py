@@ -8,8 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from relive.data import Recipe, idx
-from relive.data.fetchers import Source
+from relive.data.catalogue import DatasetFacts
+from relive.data.datasets import idx
+from relive.data.datasets.fetchers import Source
+from relive.data.datasets.recipes import Recipe
 
 _random = np.random.default_rng(0)
 RAW = {
@@ -26,12 +28,12 @@ def sha256(raw: bytes) -> str:
     return hashlib.sha256(raw).hexdigest()
 
 
-def recipes(*sources: Source) -> dict[str, Recipe]:
-    images, labels, test_images, test_labels = map(sha256, RAW.values())
-    return {"tiny": Recipe("tiny", 20, 10, 4, (images, labels, test_images, test_labels), sources)}
+def recipe(*sources: Source) -> Recipe:
+    facts = DatasetFacts("tiny", "Tiny", "", 20, 10, (4, 4), tuple(map(sha256, RAW.values())))
+    return Recipe(facts, sources)
 
 
-FILES = recipes()["tiny"].files
+FILES = recipe().files
 
 
 def put(folder: Path, *, packed: bool = False) -> Path:

@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from relive.experiments.engines import Engine
+from relive.experiments.resultfile import StoreError
 from relive.experiments.spec import RunResult, RunSpec
-from relive.experiments.store import RESULT, SAMPLES, Store, StoreError
+from relive.experiments.store import RESULT, SAMPLES, Store
 from relive.experiments.worker import Job, Samples, check_versions
 
 SPEC = RunSpec("split", "class", "none", "digits", 0, 2, 10, 0.001, 16, 8, 2)
@@ -42,7 +43,7 @@ def specs(n: int) -> list[RunSpec]:
 
 def small(protocol: str, scenario: str, method: str, seed: int = 0) -> RunSpec:
     """Return the spec of a real run that takes about half a second."""
-    from relive.experiments.run import make_spec
+    from relive.experiments.spec import make_spec
 
     sizes: dict[str, Any] = {"iters": 60, "hidden": 20, "latent": 5, "batch_size": 32}
     tasks = 5 if protocol == "split" else 3

@@ -18,12 +18,12 @@ from typing import Any
 import pytest
 from distributed import Client
 
-from relive.errors import InputError, ReliveError
+from relive._util.errors import InputError, ReliveError
+from relive._util.versions import versions
 from relive.experiments import worker
 from relive.experiments.dask_engine import TOPIC, DaskEngine
 from relive.experiments.store import Store
 from relive.experiments.sweep import Status, Sweep
-from relive.versions import versions
 from tests.experiments.small import InProcess, bits, failing, quick, small, specs, until
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")  # Dask's own sockets

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from relive.data import Dataset
+from relive._util.versions import versions
+from relive.data.datasets.dataset import Dataset
 from relive.experiments.checkpoint import FileCheckpoint
 from relive.experiments.engines import LocalEngine
-from relive.experiments.run import Observer, run
+from relive.experiments.execute import Observer, run
 from relive.experiments.spec import RunSpec
 from relive.experiments.store import CHECKPOINT, Store
 from relive.experiments.sweep import Sweep
-from relive.versions import versions
 from tests.experiments.small import FORKS, alive, bits, real, small, start_driver, until, workers_of
 
 KILLS = 20

@@ -18,17 +18,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from relive.experiments.resultfile import DamagedResult, StoreError, signed, to_bytes
 from relive.experiments.store import (
     CHECKPOINT,
     LEASE,
     RESULT,
     SAMPLES,
-    DamagedResult,
     Store,
-    StoreError,
     read_samples,
-    signed,
-    to_bytes,
 )
 from relive.experiments.sweep import Sweep
 from tests.experiments.small import FORKS, SPEC, InProcess, quick, result_of, specs

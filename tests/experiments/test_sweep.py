@@ -16,9 +16,10 @@ from typing import Any
 
 import pytest
 
-from relive.errors import InputError
+from relive._util.errors import InputError
 from relive.experiments.engines import LocalEngine, WorkerDied
-from relive.experiments.store import CHECKPOINT, LEASE, Store, StoreError
+from relive.experiments.resultfile import StoreError
+from relive.experiments.store import CHECKPOINT, LEASE, Store
 from relive.experiments.sweep import Status, Sweep, cost
 from relive.experiments.worker import VersionsDiffer, check_versions
 from tests.experiments.small import (

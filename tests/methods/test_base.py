@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from typing import Any
 
 import pytest
 
-from relive.errors import InputError
-from relive.methods import METHODS, Method, make_method, method_class, settings_of
+from relive._util.errors import InputError
+from relive.core.facts import facts_of
+from relive.methods import METHODS, make_method, method_class
+from relive.methods.none import FineTuning
 from tests import plain
 
 SCENARIOS = ["task", "domain", "class"]
@@ -46,14 +49,15 @@ def test_keeps_nothing() -> None:
 
 @pytest.mark.parametrize("name", METHODS)
 def test_settings_are_the_constructor_s(name: str) -> None:
-    method = METHODS[name]
-    settings = settings_of(method)
-    assert set(settings) == set(method.limits) == set(method.explain)
-    made = make_method(name, **settings)
-    assert type(made) is method
-    assert {key: getattr(made, key) for key in settings} == settings  # stored as they are
-    for key, (low, high) in method.limits.items():
-        assert low <= settings[key] <= high
+    facts, cls = METHODS[name], method_class(name)
+    assert facts_of(cls) is facts
+    arguments = inspect.signature(cls).parameters.values()
+    assert facts.defaults == {argument.name: argument.default for argument in arguments}
+    made = cls(**facts.defaults)
+    assert {key: getattr(made, key) for key in facts.defaults} == facts.defaults  # stored as they are
+    for setting in facts.settings:
+        assert setting.low <= setting.default <= setting.high
+        assert setting.explain
 
 
 def test_settings_are_passed_on() -> None:
@@ -103,4 +107,4 @@ def test_setting_of_a_method_without_any() -> None:
 def test_unknown_method() -> None:
     with pytest.raises(InputError, match="did you mean 'dgr-distill'"):
         method_class("dgr-distil")
-    assert method_class("none") is Method
+    assert method_class("none") is FineTuning

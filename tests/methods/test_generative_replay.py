@@ -9,12 +9,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from relive.batch import Batch
-from relive.fidelity import AS_RUN, AS_WRITTEN, FIDELITIES, Fidelity
-from relive.learner import Learner
+from relive._util.fidelity import AS_RUN, AS_WRITTEN, FIDELITIES, Fidelity
+from relive._util.seeds import stream
+from relive.core.batch import Batch
+from relive.core.learner import Learner
 from relive.methods.generative_replay import generative
 from relive.networks import Classifier, Sizes
-from relive.seeds import stream
 from tests import plain
 
 METHODS = ["dgr", "dgr-distill", "rtf"]
@@ -161,6 +161,27 @@ def test_replays_are_divided_over_the_earlier_tasks(seen: int, rows: int) -> Non
     assert len(batch) == rows
     assert batch.weight.sum().item() == pytest.approx(1)
     assert batch.active.nonzero()[:, 1].tolist() == [k for k in range(seen - 1) for _ in range(per_task)]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_generator_of_its_own_replays_exactly_a_batch(method: str) -> None:
+    """Nine rows are three for each of three earlier tasks; DGR's generator learns from eight of them."""
+    tasks = plain.split_tasks(6)
+    learner = plain.learner_of(method, "task", tasks)
+    learner.seen = 3
+    (step,) = plain.record(learner, tasks[:4], 1)
+    _, epsilon = draws(step, 9)
+    theta, n = plain.double(step.theta), 9 if method == "rtf" else 8
+    rows = plain.generative_rows(theta, step.batch.x, epsilon, AS_RUN, prefix(method))
+    answers = (step.batch.weight * step.batch.scale).double() @ plain_rows(theta, step)
+    plain.check(step, theta, answers + rows[:8].mean() / 4 + 3 / 4 * rows[8 : 8 + n].mean())
+
+
+def plain_rows(theta: plain.Theta, step: plain.Step) -> Tensor:
+    """Return the cross entropy of every row with its own targets."""
+    batch = step.batch
+    out = plain.logits(theta, batch.x) / batch.temperature.unsqueeze(1)
+    return -(batch.target * out.masked_fill(~batch.active, -1e30).log_softmax(1)).sum(1)
 
 
 def test_replay_is_drawn_anew_each_time() -> None:

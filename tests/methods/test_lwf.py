@@ -7,8 +7,8 @@ from typing import Literal
 import pytest
 import torch
 
-from relive.fidelity import AS_RUN
-from relive.learner import Learner
+from relive._util.fidelity import AS_RUN
+from relive.core.learner import Learner
 from tests import plain
 
 

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from relive.data.protocols import Task
+from relive.data.tasks import Task
 from tests import plain
 
 

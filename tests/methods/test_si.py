@@ -27,7 +27,7 @@ def test_importances_and_penalty(scenario: str) -> None:
                 plain.logits(theta, step.batch.x), k, plain.labels_of(task, step.batch.x), seen=k + 1
             )
             penalty = c * plain.pull(theta, Omega, anchor)
-            plain.check(step, theta, loss + penalty)  # so step.gradient is that of the total loss
+            plain.check(step, theta, loss, penalty)  # so step.gradient is that of the total loss
             shares.append((penalty / loss).item())
             assert step.gradient is not None
             assert step.after is not None

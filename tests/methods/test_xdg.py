@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from relive.fidelity import AS_RUN, AS_WRITTEN, Fidelity
-from relive.learner import Learner
-from relive.methods.base import Problem
+from relive._util.fidelity import AS_RUN, AS_WRITTEN, Fidelity
+from relive._util.seeds import stream
+from relive.core.learner import Learner
+from relive.core.method import Problem
+from relive.core.scenarios import TaskIL
 from relive.methods.xdg import XdG
-from relive.networks import Sizes
-from relive.scenarios import TaskIL
-from relive.seeds import stream
+from relive.networks import MLP, Sizes
 from tests import plain
 
 
@@ -59,7 +59,8 @@ def test_a_closed_unit_says_its_bias_as_run_and_nothing_as_written() -> None:
         learner = plain.learner_of("xdg", "task", tasks, fidelity, proportion=0.5)
         closed = gates(learner)[1, 1] == 0
         with torch.no_grad():
-            learner.net.encoder.layer2.bias.fill_(0.5)
+            assert isinstance(learner.net.encoder, MLP)
+            learner.net.encoder.layers[1].bias.fill_(0.5)
             learner.net.head.weight[:, ~closed] = 0
             x = tasks[1].test.inputs(slice(0, 3))
             out = learner.method.logits(learner.net, x, torch.ones(3, dtype=torch.long))

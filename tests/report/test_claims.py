@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from relive.experiments.spec import SCENARIO_NAMES, RunResult
+from relive.paper.comparison import compare
 from relive.report.claims import Claim, claims
-from relive.report.comparison import compare
 from tests.report.fake import paper_like, result_of, spec_of
 
 Only, Well, Distill, Best, Loss, Faster, Halved = range(7)
@@ -19,7 +19,10 @@ def check(results: list[RunResult], protocol: str = "split") -> list[Claim]:
 
 
 def cell(scenario: str, method: str, *accuracies: float) -> list[RunResult]:
-    return [result_of(spec_of("split", scenario, method, seed), value / 100) for seed, value in enumerate(accuracies)]
+    return [
+        result_of(spec_of("split", scenario, method, seed), value / 100)
+        for seed, value in enumerate(accuracies, start=1)
+    ]
 
 
 def three(method: str, *accuracies: float) -> list[RunResult]:
@@ -32,7 +35,7 @@ def timed(method: str, *seconds: float) -> list[RunResult]:
     return [
         result_of(spec_of("split", scenario, method, seed), 0.95, seconds=time)
         for scenario in SCENARIO_NAMES
-        for seed, time in enumerate(seconds)
+        for seed, time in enumerate(seconds, start=1)
     ]
 
 
@@ -53,7 +56,7 @@ def test_one_method_that_works_without_replay_refutes_the_first_claim_even_if_ot
     claim = check(cell("class", "si", 80, 81, 82))[Only]
     assert claim.status == "does not hold"
     assert [part.outcome for part in claim.parts].count("open") == 7
-    assert any(part.text == "SI: 81.00 ± 0.58 % (3 runs)" for part in claim.parts)
+    assert any(part.text == "SI: 81.00 ± 0.58 % [78.52, 83.48] (3 runs)" for part in claim.parts)
 
 
 def test_a_mean_too_near_the_threshold_decides_nothing() -> None:
@@ -70,7 +73,7 @@ def test_a_difference_must_be_beyond_its_interval() -> None:
     assert check(dgr + three("dgr-distill", 89.5, 91.5, 93.5))[Distill].status == "cannot be said"
     assert check(dgr + three("dgr-distill", 86, 88, 90))[Distill].status == "does not hold"
     part = check(dgr + three("dgr-distill", 92, 94, 96))[Distill].parts[0]
-    assert part.text == "Task-IL: DGR+distill − DGR = +3.00 ± 0.58 points (3 seeds)"
+    assert part.text == "Task-IL: DGR+distill − DGR = +3.00 ± 0.58 points [+0.52, +5.48] (3 seeds)"
 
 
 def test_a_difference_is_taken_seed_by_seed() -> None:
@@ -107,7 +110,7 @@ def test_a_single_run_has_the_published_spread() -> None:
     far = check(cell("class", "dgr", 90) + cell("class", "dgr-distill", 93.9))[Distill].parts[2]
     near = check(cell("class", "dgr", 90) + cell("class", "dgr-distill", 93.7))[Distill].parts[2]
     assert (far.outcome, near.outcome) == ("met", "open")
-    assert far.text.endswith("= +3.90 ± 1.91 points (one seed; ± is the spread of the published runs)")
+    assert far.text.endswith("= +3.90 ± 1.91 points [+0.04, +7.76] (one seed; ± is the spread of the published runs)")
     # of one method beside a threshold: 2.09 times 1.48 points
     far, near = (check(cell("class", "dgr", value))[Well].parts[0] for value in (93.2, 93.0))
     assert (far.outcome, near.outcome) == ("met", "open")
@@ -164,3 +167,14 @@ def test_almost_halved_needs_two_scenarios_of_three() -> None:
     assert check(base + by_scenario["task"] + by_scenario["class"])[Halved].status == "holds"
     assert check(base + by_scenario["task"])[Halved].status == "cannot be said"
     assert check(base + [run for run in slow if run.spec.scenario != "class"])[Halved].status == "does not hold"
+
+
+def test_a_difference_that_twenty_runs_do_not_show_is_too_small_to_tell() -> None:
+    noise = [0.3 * (-1) ** k for k in range(20)]
+    dgr = [run for s in ("task", "domain", "class") for run in cell(s, "dgr", *[90.0] * 20)]
+    better = [run for s in ("task", "domain") for run in cell(s, "dgr-distill", *[91.0 + e for e in noise])]
+    same = cell("class", "dgr-distill", *[90.0 + e for e in noise])
+    claim = check(dgr + better + same)[Distill]
+    assert claim.status == "too small to tell"
+    assert "[−0.14, +0.14] (20 seeds), too near to tell" in claim.parts[2].text
+    assert check(dgr + better + same[:19])[Distill].status == "cannot be said"

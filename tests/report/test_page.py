@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from relive._util.errors import InputError
 from relive.cli import app
-from relive.errors import InputError
 from relive.experiments.spec import RunResult
 from relive.experiments.store import RESULT, SAMPLES, Store
 from relive.report import page, style
@@ -138,7 +138,7 @@ def test_a_cell_that_nearly_departs_may_be_explained_too(tmp_path: Path) -> None
 
 def test_tuned_tables_have_explanations_of_their_own(tmp_path: Path) -> None:
     tuned = {("split", "task", "ewc"): {"lam": 1e7}}
-    run = result_of(spec_of("split", "task", "ewc", 0, {"lam": 1e7}), 0.5)
+    run = result_of(spec_of("split", "task", "ewc", 1, {"lam": 1e7}), 0.5)
     texts = {"split/task/ewc": "the default", "split/task/ewc/tuned": "the search"}
     text = page_of(Report(tmp_path, [run], tuned, texts)).text
     assert "the search" in text
@@ -147,13 +147,14 @@ def test_tuned_tables_have_explanations_of_their_own(tmp_path: Path) -> None:
 
 def test_rows_say_what_a_run_is_used_for(tmp_path: Path) -> None:
     grid, tuned = searched("split", "task", ("si",))
-    chosen = result_of(spec_of("split", "task", "si", 0, tuned["split", "task", "si"]))
-    results = [result_of(spec_of(iters=10)), *grid, chosen, result_of(spec_of())]
+    chosen = result_of(spec_of("split", "task", "si", 1, tuned["split", "task", "si"]))
+    in_order = result_of(spec_of(seed=0))
+    results = [in_order, result_of(spec_of(iters=10)), *grid, chosen, result_of(spec_of())]
     shown = page_of(Report(tmp_path, results, tuned, {}))
     uses = [row["data-use"] for row in shown.all("tr") if "data-use" in row]
-    assert sorted(map(str, set(uses))) == ["grid search", "other", "table, tuned table", "tuned table"]
-    assert "1 run is in no table" in shown.text
-    assert "in no table" not in page_of(Report(tmp_path, results[1:], tuned, {})).text
+    assert sorted(map(str, set(uses))) == ["grid search", "other", "table, tuned table", "tuned table", "your runs"]
+    assert "1 run is in none of the paper’s tables" in shown.text
+    assert "none of the paper’s tables" not in page_of(Report(tmp_path, results[1:], tuned, {})).text
 
 
 def test_explanations_are_read_and_checked(tmp_path: Path) -> None:
@@ -184,8 +185,8 @@ def test_tables_and_reports_do_without_torch() -> None:
 def runs_dir(tmp_path: Path) -> Path:
     """A store with two runs, a grid search, and a damaged result."""
     store = Store(tmp_path / "runs")
-    store.save(result_of(spec_of(seed=0), 0.92), [])
-    store.save(result_of(spec_of(seed=1), 0.93), [])
+    store.save(result_of(spec_of(seed=1), 0.92), [])
+    store.save(result_of(spec_of(seed=3), 0.93), [])
     damaged = store.save(result_of(spec_of(seed=2), 0.94), []) / RESULT
     damaged.write_text(damaged.read_text().replace("0.94", "0.95", 1))
     for result in searched("split", "task", ("si",))[0]:
@@ -233,7 +234,7 @@ def test_relive_table_says_which_runs_it_leaves_out(runs_dir: Path) -> None:
 
 def test_damaged_pictures_are_left_out_and_the_rest_is_shown(tmp_path: Path) -> None:
     store = Store(tmp_path / "runs")
-    directory = store.save(result_of(spec_of(seed=0), 0.92), pictures_of(5))
+    directory = store.save(result_of(spec_of(seed=1), 0.92), pictures_of(5))
     (directory / SAMPLES).write_bytes((directory / SAMPLES).read_bytes()[:50])
     with pytest.warns(UserWarning, match="left out: .*samples.npz is damaged"):
         written = write(report_of(store.scan()[0], store.root), tmp_path / "report.html")
@@ -245,3 +246,20 @@ def test_relive_table_names_a_wrong_format(runs_dir: Path) -> None:
     done = CliRunner().invoke(app, ["table", "--runs-dir", str(runs_dir), "--format", "jason"])
     assert isinstance(done.exception, InputError)
     assert "did you mean 'json'" in str(done.exception)
+
+
+def test_runs_of_ones_own_stand_side_by_side_and_nothing_is_said_of_the_paper(tmp_path: Path) -> None:
+    runs = [
+        result_of(spec_of("split", "class", method, seed, dataset="digits"), accuracy + seed / 100)
+        for method, accuracy in (("rtf", 0.8), ("none", 0.2))
+        for seed in (1, 2, 3)
+    ]
+    shown = page_of(report_of(runs, tmp_path)).text
+    assert "Runs side by side" in shown
+    assert "82.00 ± 0.58" in shown
+    assert "None − RtF" in shown
+    for word in ("of 28", "The paper’s claims, checked", "The paper beside this machine"):
+        assert word not in shown
+    both = page_of(report_of([*runs, result_of(spec_of(seed=2), 0.9)], tmp_path)).text
+    assert both.index("Your runs, side by side") < both.index("The paper’s claims, checked")
+    assert "of 28 cells have runs" in both

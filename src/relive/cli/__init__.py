@@ -14,9 +14,9 @@ from typing import Annotated
 
 import typer
 
-from relive.cli import data, fit, grid, inspect, methods, paper, predict, report, run, table
+from relive._util.errors import ReliveError
+from relive.cli import collect, compare, data, fit, grid, inspect, methods, paper, predict, report, run, table
 from relive.cli.console import err
-from relive.errors import ReliveError
 
 app = typer.Typer(
     name="relive",
@@ -28,15 +28,17 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command(name="run", epilog=run.EXAMPLES)(run.command)
+app.command(name="compare", epilog=compare.EXAMPLES)(compare.command)
 app.command(name="paper", epilog=paper.EXAMPLES)(paper.command)
 app.command(name="grid", epilog=grid.EXAMPLES)(grid.command)
 app.command(name="table", epilog=table.EXAMPLES)(table.command)
 app.command(name="report", epilog=report.EXAMPLES)(report.command)
+app.command(name="collect", epilog=collect.EXAMPLES)(collect.command)
 app.command(name="fit", epilog=fit.EXAMPLES)(fit.command)
 app.command(name="predict", epilog=predict.EXAMPLES)(predict.command)
 app.command(name="inspect", epilog=inspect.EXAMPLES)(inspect.command)
 app.command(name="rollback", epilog=fit.ROLLBACK_EXAMPLES)(fit.rollback)
-app.command(name="methods")(methods.command)
+app.command(name="methods", epilog=methods.EXAMPLES)(methods.command)
 app.add_typer(data.app, name="data")
 
 

@@ -8,9 +8,11 @@ from typing import Annotated
 import typer
 from rich.table import Column, Table
 
+from relive._util.errors import DataError, unknown
 from relive.cli.console import out
-from relive.data import DATASETS, RECIPES, data_home, load_data, survey
-from relive.errors import DataError, unknown
+from relive.data.catalogue import DATASETS
+from relive.data.datasets.recipes import data_home
+from relive.data.datasets.sources import load_data, survey
 
 app = typer.Typer(
     help="See, fetch and check the data sets. Without a command: list them.",
@@ -45,18 +47,19 @@ def default(context: typer.Context) -> None:
 def show(data_dir: DataDir = None) -> None:
     """List the data sets, their sizes, and whether they are on this machine.
 
+    Files, folders and loaders of your own need not be listed: `relive run --dataset my.npz` takes them as they are.
+
     Example: [b]relive data list[/b]
     """
-    table = Table("name", "train", "test", "pixels", Column("on this machine", overflow="fold"))
-    for recipe in RECIPES.values():
+    table = Table("name", "train", "test", "inputs", Column("on this machine", overflow="fold"))
+    for facts in DATASETS.values():
         table.add_row(
-            recipe.name,
-            f"{recipe.train:,}",
-            f"{recipe.test:,}",
-            f"{recipe.side}×{recipe.side}",
-            out.escape(_whereabouts(recipe.name, data_dir)),
+            facts.name,
+            f"{facts.train:,}" if facts.train else "",
+            f"{facts.test:,}" if facts.test else "",
+            "×".join(map(str, facts.shape)),
+            out.escape(_whereabouts(facts.name, data_dir)),
         )
-    table.add_row("digits", "1,438", "359", "8×8", "comes with scikit-learn")
     out.print(table, soft_wrap=False)
 
 
@@ -116,7 +119,7 @@ def _whereabouts(name: str, data_dir: Path | None) -> str:
     copies = survey(name, data_dir)
     folders = sorted({str(copy.path.parent) for copy in copies if copy.path})
     if not copies:
-        return "comes with scikit-learn"
+        return DATASETS[name].origin or "comes with its package"
     if not folders:
         return "not fetched yet"
     if any(copy.problem for copy in copies):

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from relive._util.errors import InputError
 from relive.cli import own
 from relive.cli.console import err, out
 from relive.cli.run import number, pairs
-from relive.errors import InputError
 
 if TYPE_CHECKING:
-    from relive.data.samples import Samples
-    from relive.estimator import ContinualClassifier
+    from relive.classifier.estimator import ContinualClassifier
+    from relive.data.readers.samples import Samples
 
 TASK = Annotated[str | None, typer.Option(metavar="NAME", help="A name for the task.", show_default="its number")]
 SIZE = Annotated[
@@ -182,8 +182,8 @@ def command(
 
 def rollback(model: own.MODEL) -> None:
     """Bring back the newest earlier version of MODEL; the one of now is kept under another name."""
-    from relive.history import locked, roll_back
-    from relive.modelfile import load
+    from relive.classifier.history import locked, roll_back
+    from relive.classifier.modelfile import load
 
     path = own.real(model)
     _check_place(path)
@@ -216,10 +216,10 @@ def _fit(
     if (size is not None or colour is not None) and not data.is_dir():
         raise InputError(f"--size, --colour and --grey are for folders of pictures; {data} is none")
 
-    from relive.estimator import ContinualClassifier
-    from relive.history import keeping, locked, tidy
-    from relive.modelfile import load
-    from relive.threads import check_threads
+    from relive._util.threads import check_threads
+    from relive.classifier.estimator import ContinualClassifier
+    from relive.classifier.history import keeping, locked, tidy
+    from relive.classifier.modelfile import load
 
     check_threads(given["n_jobs"])
     with locked(path):
@@ -295,14 +295,15 @@ def _check_place(path: Path) -> None:
 
 def _check_same(model: ContinualClassifier, given: dict[str, Any], path: Path) -> None:
     """Refuse options that a model was not made with."""
-    from relive.fidelity import Fidelity, fidelity_of, name_of
-    from relive.methods import make_method, method_class, settings_of
+    from relive._util.fidelity import Fidelity, fidelity_of, name_of
+    from relive.methods import method_facts
 
     for name, value in given.items():
         mine: Any = getattr(model, name)
         if name == "settings":
-            make_method(model.method, **value)
-            all_settings = settings_of(method_class(model.method)) | (model.settings or {})
+            facts = method_facts(model.method)
+            facts.check_settings(value)
+            all_settings = facts.defaults | (model.settings or {})
             mine = {key: all_settings[key] for key in value}
         elif name == "fidelity":
             value = name_of(fidelity_of(value))
@@ -350,7 +351,7 @@ def _image(
 
 def _check_name(model: ContinualClassifier, task: str | None) -> None:
     """Refuse a name that ``relive predict --task`` could not tell from another's name or number."""
-    from relive.scenarios import SCENARIOS
+    from relive.core.scenarios import SCENARIOS
 
     name = str(model.n_tasks_) if task is None else task
     if SCENARIOS[model.scenario].needs_task and name in [str(lesson.name) for lesson in model.lessons_]:
@@ -361,7 +362,7 @@ def _check_name(model: ContinualClassifier, task: str | None) -> None:
 
 def _check_new(model: ContinualClassifier, samples: Samples, data: Path, path: Path) -> None:
     """Refuse data that the model has learned already."""
-    from relive.labels import digest_of
+    from relive.classifier.labels import digest_of
 
     assert samples.y is not None  # they were asked for
     digest = digest_of(samples.x, samples.y)

@@ -11,8 +11,7 @@ from rich.table import Table
 
 from relive.cli import sweeping
 from relive.cli.console import note, out
-from relive.experiments.paper import GRIDS
-from relive.experiments.spec import PROTOCOL_NAMES
+from relive.paper.published import GRIDS, PROTOCOL_NAMES
 from relive.report.style import settings_text
 
 _SIZES = {cell: prod(map(len, grid.values())) for cell, grid in GRIDS.items()}
@@ -38,18 +37,18 @@ def command(
     engine: sweeping.ENGINE = "local",
     scheduler: sweeping.SCHEDULER = None,
     runs_dir: sweeping.RUNS_DIR = Path("runs"),
+    taken_from: sweeping.FROM = None,
     data_dir: sweeping.DATA_DIR = None,
     quiet: sweeping.QUIET = False,
 ) -> None:
     """Run every value of the grid once, judged on the test sets; `relive paper --tuned` uses the best."""
-    from relive.experiments.grid import at_edge, grid_specs
-    from relive.experiments.store import Store
-    from relive.experiments.tuned import best
+    from relive.paper.grid import at_edge, grid_specs
+    from relive.paper.tuned import best
 
     specs = grid_specs(protocol, scenario, method)
+    store = sweeping.make_store(runs_dir, taken_from)
     with sweeping.make_engine(engine, workers, scheduler) as chosen_engine:
-        sweeping.sweep(specs, chosen_engine, runs_dir, data_dir, quiet)
-    store = Store(runs_dir)
+        sweeping.sweep(specs, chosen_engine, store, data_dir, quiet)
     results = [result for spec in specs if (result := store.load(spec)) is not None]
     chosen = best(results)
     table = Table(box=None, pad_edge=False, header_style="bold")

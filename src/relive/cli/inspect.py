@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
+from relive._util.errors import InputError, ReliveError
 from relive.cli import own
 from relive.cli.console import out
-from relive.errors import InputError, ReliveError
 
 if TYPE_CHECKING:
-    from relive.data.samples import Array
-    from relive.estimator import ContinualClassifier
-    from relive.lessons import Lesson
+    from relive.classifier.estimator import ContinualClassifier
+    from relive.classifier.lessons import Lesson
+    from relive.data.readers.samples import Array
 
 JSON = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else there.")]
 PICTURE = Annotated[
@@ -38,7 +38,7 @@ relive inspect signs.safetensors --picture replay.png
 
 def command(model: own.MODEL, as_json: JSON = False, picture: PICTURE = None) -> None:
     """Show what a model has learned and when, how well each class is remembered, and how it was made."""
-    from relive.modelfile import load, versions_of
+    from relive.classifier.modelfile import load, versions_of
 
     path = own.real(model)
     classifier = load(path)
@@ -55,8 +55,8 @@ def command(model: own.MODEL, as_json: JSON = False, picture: PICTURE = None) ->
 
 def _about(model: ContinualClassifier, path: Path, versions: dict[str, str]) -> dict[str, Any]:
     """Return everything there is to say about a model, as JSON has it."""
-    from relive.fidelity import Fidelity, name_of
-    from relive.history import kept
+    from relive._util.fidelity import Fidelity, name_of
+    from relive.classifier.history import kept
 
     parameters = model.get_params(deep=False)
     if isinstance(parameters["fidelity"], Fidelity):
@@ -140,7 +140,7 @@ def _draw(model: ContinualClassifier, picture: Path) -> None:
     if picture.suffix != ".png" or not picture.parent.is_dir():
         raise InputError(f"--picture {picture}: give a file in an existing directory that ends with .png")
 
-    from relive.files import write_atomic
+    from relive._util.files import write_atomic
     from relive.report.figures import to_bytes
     from relive.report.pictures import classes_figure
 
@@ -161,7 +161,7 @@ def _draw(model: ContinualClassifier, picture: Path) -> None:
 
 def _replayed_by_class(model: ContinualClassifier) -> list[tuple[str, Array]]:
     """Return replayed samples of each class; in Task-IL, as each task would have them named."""
-    from relive.scenarios import SCENARIOS
+    from relive.core.scenarios import SCENARIOS
 
     if not SCENARIOS[model.scenario].needs_task:
         samples, labels = model.replay(REPLAYED)

@@ -1,4 +1,4 @@
-"""``relive methods``: what there is, where it works, and what can be set."""
+"""``relive methods``: what there is, where it works, and what can be set. It answers without importing torch."""
 
 from __future__ import annotations
 
@@ -10,43 +10,63 @@ from rich.table import Table
 
 from relive.cli.console import out
 
+EXAMPLES = """Examples:
+
+relive methods
+
+relive methods my_file.py:MyMethod --json  (a method of one's own: what is known of it)
+"""
+
 
 def command(
+    addresses: Annotated[
+        list[str] | None, typer.Argument(help="Methods of one's own: my_file.py:MyMethod.", metavar="[ADDRESS...]")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
     """List the methods with their scenarios, settings, defaults and references.
 
-    Example: relive methods
+    Installed packages add methods with entry points of the group relive.methods.
     """
-    from relive.experiments.paper import PRESETS, PUBLISHED, preset_settings
-    from relive.methods import METHODS, settings_of
+    from relive.data.catalogue import PROTOCOLS
+    from relive.methods import METHODS, method_facts
+    from relive.paper.published import PUBLISHED
 
+    for address in addresses or []:
+        method_facts(address)
     if as_json:
         listing = {
             name: {
-                "title": method.title,
-                "scenarios": list(method.scenarios),
-                "settings": {protocol: preset_settings(protocol, name) for protocol in PRESETS},
-                "reference": method.reference,
+                "title": facts.title,
+                "scenarios": list(facts.scenarios),
+                "settings": {p: facts.defaults | dict(PROTOCOLS[p].settings.get(name, {})) for p in PROTOCOLS},
+                "reference": facts.reference,
+                "keeps_data": facts.keeps_data,
             }
-            for name, method in METHODS.items()
+            for name, facts in METHODS.items()
         }
         typer.echo(json.dumps(listing, indent=1))
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("--method", "scenarios", "split Class-IL", "what it is"):
         table.add_column(heading, no_wrap=heading != "what it is")
-    for name, method in METHODS.items():
+    for name, facts in METHODS.items():
         cell = PUBLISHED.get(("split", "class", name))
         published = f"{cell.mean:.2f} ± {cell.sem:.2f}" if cell else "–"
-        table.add_row(name, " ".join(method.scenarios), published, method.reference)
+        what = facts.reference + (" (keeps data)" if facts.keeps_data else "")
+        table.add_row(*map(out.escape, (name, " ".join(facts.scenarios), published, what)))
     out.print(table)
     out.print("\n[bold]settings[/] (--set NAME=VALUE, with their defaults)")
-    for name, method in METHODS.items():
-        for key, default in settings_of(method).items():
-            permuted = preset_settings("permuted", name)[key]
-            other = f" (permuted: {permuted:g})" if permuted != default else ""
-            out.print(f"  {name:<12} {key}={default:g}{other}  [dim]{method.explain[key]}[/]")
+    for name, facts in METHODS.items():
+        for setting in facts.settings:
+            others = [
+                f"{protocol}: {value:g}"
+                for protocol in PROTOCOLS
+                if (value := PROTOCOLS[protocol].settings.get(name, {}).get(setting.name)) is not None
+            ]
+            other = f" ({', '.join(others)})" if others else ""
+            said = f"{name:<12} {setting.name}={setting.default:g}{other}"
+            out.print(f"  {out.escape(said)}  [dim]{out.escape(setting.explain)}[/]")
     out.print(
         "\nsplit Class-IL: the paper's average accuracy in %, mean ± SEM of 20 runs. XdG needs the task to be known."
     )

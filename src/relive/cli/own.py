@@ -14,12 +14,12 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from relive.errors import InputError, ReliveError
+from relive._util.errors import InputError, ReliveError
 
 if TYPE_CHECKING:
-    from relive.data.samples import Samples
-    from relive.estimator import ContinualClassifier
-    from relive.lessons import Memory
+    from relive.classifier.estimator import ContinualClassifier
+    from relive.classifier.lessons import Memory
+    from relive.data.readers.samples import Samples
 
 MODEL = Annotated[Path, typer.Argument(metavar="MODEL", help="The model's file, *.safetensors.")]
 DATA = Annotated[Path, typer.Argument(metavar="DATA", help="A .csv, .parquet or .npz file, or a folder of pictures.")]
@@ -83,7 +83,7 @@ def read(
     task_column
         Where each sample's task stands.
     """
-    from relive.data.own import read_own
+    from relive.data.readers.own import read_own
 
     notes = fit_notes(model)
     chosen = {key: value or str(notes.get(key, DEFAULTS[key])) for key, value in names.items()}

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from relive._util.errors import InputError, unknown
 from relive.cli import sweeping
-from relive.errors import InputError
-from relive.experiments.paper import GRIDS, PUBLISHED
 from relive.experiments.spec import SCENARIO_NAMES
+from relive.paper.published import FIRST_SEED, GRIDS, PROTOCOL_NAMES, PUBLISHED
 
 if TYPE_CHECKING:
     from relive.experiments.spec import RunSpec
+    from relive.experiments.store import Store
 
 EXAMPLES = """Examples:
 
@@ -21,12 +22,14 @@ relive paper --protocol split --seeds 5
 
 relive paper --protocol permuted --scenario class --method rtf --method dgr-distill --seeds 1
 
+relive paper --protocol split --seeds 20 --from reproduction  (what the ledger has is not done again)
+
 relive paper --tuned --scenario task --method ewc  (after `relive grid` of the same: with the searched settings)
 """
 
 SCENARIOS = Annotated[list[str] | None, typer.Option(help="Only this scenario. Repeatable.")]
 METHODS = Annotated[list[str] | None, typer.Option(help="Only this method. Repeatable.")]
-SEEDS = Annotated[int, typer.Option(help="Runs per cell, with seeds 0, 1, …", min=1)]
+SEEDS = Annotated[int, typer.Option(help="Runs per cell, with seeds 1, 2, …", min=1)]
 TUNED = Annotated[bool, typer.Option("--tuned", help="Use the settings that `relive grid` chose.")]
 
 
@@ -40,6 +43,7 @@ def command(
     engine: sweeping.ENGINE = "local",
     scheduler: sweeping.SCHEDULER = None,
     runs_dir: sweeping.RUNS_DIR = Path("runs"),
+    taken_from: sweeping.FROM = None,
     data_dir: sweeping.DATA_DIR = None,
     quiet: sweeping.QUIET = False,
 ) -> None:
@@ -49,22 +53,25 @@ def command(
     """
     from relive.cli.table import show
 
+    if protocol not in PROTOCOL_NAMES:
+        raise unknown("protocol of the paper", protocol, PROTOCOL_NAMES)
     methods = method or list(dict.fromkeys(name for _, _, name in PUBLISHED))
-    specs = cell_specs(protocol, scenario or list(SCENARIO_NAMES), methods, range(seeds), runs_dir, tuned)
+    store = sweeping.make_store(runs_dir, taken_from)
+    chosen_seeds = range(FIRST_SEED, FIRST_SEED + seeds)
+    specs = cell_specs(protocol, scenario or list(SCENARIO_NAMES), methods, chosen_seeds, store, tuned)
     with sweeping.make_engine(engine, workers, scheduler) as chosen:
-        sweeping.sweep(specs, chosen, runs_dir, data_dir, quiet)
-    show(protocol, runs_dir, tuned)
+        sweeping.sweep(specs, chosen, store, data_dir, quiet)
+    show(protocol, store, tuned)
 
 
 def cell_specs(
-    protocol: str, scenarios: list[str], methods: list[str], seeds: range, runs_dir: Path, tuned: bool
+    protocol: str, scenarios: list[str], methods: list[str], seeds: range, store: Store, tuned: bool
 ) -> list[RunSpec]:
     """Return the runs of some cells of a table; tuned settings are those chosen for each cell."""
-    from relive.experiments.store import Store
     from relive.experiments.sweep import specs_of
-    from relive.experiments.tuned import tuned_of
+    from relive.paper.tuned import tuned_of
 
-    results, damaged = Store(runs_dir).scan() if tuned else ([], [])
+    results, damaged = store.scan() if tuned else ([], [])
     chosen = tuned_of(results)
     specs = []
     lacking = []
@@ -77,7 +84,7 @@ def cell_specs(
         specs += specs_of([protocol], [scenario], [name], seeds, grid)
     if lacking:
         raise InputError(
-            "\n  ".join([f"{runs_dir} has no finished search of some of these settings; first run:", *lacking])
+            "\n  ".join([f"{store.root} has no finished search of some of these settings; first run:", *lacking])
             + "".join(f"\nleft out: {error}" for error in damaged)
         )
     if not specs:

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from relive._util.errors import InputError, ReliveError, unknown
+from relive._util.files import write_atomic
 from relive.cli import own
 from relive.cli.console import err
-from relive.errors import InputError, ReliveError, unknown
-from relive.files import write_atomic
 
 if TYPE_CHECKING:
-    from relive.data.samples import Array, Samples
-    from relive.estimator import ContinualClassifier
+    from relive.classifier.estimator import ContinualClassifier
+    from relive.data.readers.samples import Array, Samples
 
 OUTPUT = Annotated[
     Path | None,
@@ -61,7 +61,7 @@ def command(
     if task is not None and task_column is not None:
         raise InputError("give either --task or --task-column, not both")
 
-    from relive.modelfile import load
+    from relive.classifier.modelfile import load
 
     classifier = load(own.real(model))
     samples = own.read(
@@ -106,7 +106,7 @@ def _check_output(output: Path, model: Path, data: Path) -> None:
 
 def _tasks(model: ContinualClassifier, samples: Samples, task: str | None) -> Any:
     """Return the task, or each sample's, under the name that the model has for it; a task without one has a number."""
-    from relive.scenarios import SCENARIOS
+    from relive.core.scenarios import SCENARIOS
 
     names = {str(lesson.name): lesson.name for lesson in model.lessons_}
     if samples.tasks is not None:
@@ -145,7 +145,7 @@ def _json_row(file: str | None, answer: Any, share: list[float] | None, classes:
 
 def _remark(model: ContinualClassifier, samples: Samples, answers: Array) -> None:
     """Say on stderr how many answers are right, and which labels the model has never met."""
-    from relive.labels import kind_of
+    from relive.classifier.labels import kind_of
 
     if samples.y is None:
         return

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
+from relive._util.errors import InputError
 from relive.cli.console import out
 from relive.cli.table import RUNS_DIR, whole_results
-from relive.errors import InputError
 
 OUTPUT = Annotated[Path, typer.Option(help="The page to write; its figures go into the folder figures/ beside it.")]
 DATA_DIR = Annotated[Path | None, typer.Option(help="Where MNIST lies, for the examples.")]
@@ -18,18 +18,19 @@ EXAMPLES = """Examples:
 
 relive report
 
-relive report --runs-dir results --output site/report.html
+relive report --runs-dir reproduction --output site/report.html
 """
 
 
 def command(runs_dir: RUNS_DIR = Path("runs"), output: OUTPUT = Path("report.html"), data_dir: DATA_DIR = None) -> None:
     """Write a report of all finished runs that opens from disk, with no network; figures also as SVG and PNG."""
-    from relive.experiments.tuned import tuned_of
+    from relive.experiments.store import Store
+    from relive.paper.tuned import tuned_of
     from relive.report.page import Report, read_explanations, write
 
     if output.is_dir():
         raise InputError(f"output = {output} is a directory: name the page, e.g. {output / 'report.html'}")
-    results, damaged = whole_results(runs_dir)
+    results, damaged = whole_results(Store(runs_dir))
     report = Report(runs_dir, results, tuned_of(results), read_explanations(runs_dir), damaged)
     written = write(report, output, data_dir)
     out.print(f"report    {written[0]}  ({len(results)} runs, {written[0].stat().st_size / 1e6:.1f} MB)")

@@ -10,23 +10,41 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
+from relive._util.errors import InputError
+from relive._util.fidelity import fidelity_of, name_of
 from relive.cli.console import err, note, out
-from relive.errors import InputError
-from relive.experiments.paper import PUBLISHED, RUNS_PER_CELL, known_to_fail
+from relive.data.catalogue import DATASETS, PROTOCOLS, protocol_facts
 from relive.experiments.spec import RunResult, RunSpec
-from relive.fidelity import fidelity_of, name_of
+from relive.paper.published import PUBLISHED, RUNS_PER_CELL, known_to_fail
 
 if TYPE_CHECKING:
-    from relive.experiments.run import Checkpoint, Observer
+    from relive.experiments.execute import Checkpoint, Observer
     from relive.experiments.store import Store
 
-PROTOCOL = Annotated[str, typer.Option(help="split or permuted.")]
+
+def _presets(name: str) -> str:
+    """Say what a field is on each protocol if it is not given."""
+    return ", ".join(f"{facts.preset[name]} ({protocol})" for protocol, facts in PROTOCOLS.items())
+
+
+PROTOCOL = Annotated[
+    str, typer.Option(help=f"How data become tasks: {', '.join(PROTOCOLS)}, or your own, my_file.py:PROTOCOL.")
+]
 SCENARIO = Annotated[str, typer.Option(help="What is known of tasks: task, domain or class.")]
 METHOD = Annotated[str, typer.Option(help="One of those that `relive methods` lists.")]
-DATASET = Annotated[str, typer.Option(help="mnist, fashion-mnist or digits (small, needs no download).")]
+DATASET = Annotated[
+    str,
+    typer.Option(
+        help=f"{', '.join(DATASETS)}; or your own: a .npz, .csv or .parquet file, a folder of pictures with a "
+        "sub-folder per class, or my_file.py:load."
+    ),
+]
+ENCODER = Annotated[
+    str, typer.Option(help="The network's first part: mlp, conv (for pictures), or my_file.py:make, one of your own.")
+]
 SEED = Annotated[int, typer.Option(help="Where all randomness comes from.")]
-TASKS = Annotated[int | None, typer.Option(help="Number of tasks: 5 (split) or 10 (permuted) if not given.")]
-ITERS = Annotated[int | None, typer.Option(help="Steps per task: 2000 (split) or 5000 (permuted) if not given.")]
+TASKS = Annotated[int | None, typer.Option(help=f"Number of tasks: {_presets('tasks')} if not given.")]
+ITERS = Annotated[int | None, typer.Option(help=f"Steps per task: {_presets('iters')} if not given.")]
 FIDELITY = Annotated[str, typer.Option(help="as_run (the 2018 code) or as_written (the paper's equations).")]
 CHOOSE = Annotated[
     list[str] | None,
@@ -56,6 +74,12 @@ relive run --dataset digits --iters 1000  (a first try in a minute, no download)
 
 relive run --scenario task --method si --set c=0.5
 
+relive run --dataset my.npz --protocol split --tasks 5  (your own data: arrays X and y)
+
+relive run --dataset digits --protocol rotated --scenario domain --tasks 5
+
+relive run --dataset digits --iters 300 --encoder conv  (or my_file.py:make, a network of your own)
+
 relive run --method none --json --quiet | jq .average_accuracy
 """
 
@@ -66,6 +90,7 @@ def command(
     method: METHOD = "rtf",
     seed: SEED = 0,
     dataset: DATASET = "mnist",
+    encoder: ENCODER = "mlp",
     tasks: TASKS = None,
     iters: ITERS = None,
     fidelity: FIDELITY = "as_run",
@@ -82,7 +107,7 @@ def command(
 
     Interrupted, the same command goes on after the last finished task; of a finished run it shows the result.
     """
-    from relive.experiments.run import make_spec
+    from relive.experiments.spec import make_spec
     from relive.experiments.store import Store
 
     chosen = pairs("--choose", choose)
@@ -93,6 +118,7 @@ def command(
         method,
         seed=seed,
         dataset=dataset,
+        encoder=encoder,
         fidelity=fidelity_of(fidelity).choose(chosen),
         settings={name: number(name, value) for name, value in pairs("--set", settings).items()},
         **{name: value for name, value in given.items() if value is not None},
@@ -110,8 +136,8 @@ def command(
 
 def _done_before(spec: RunSpec, store: Store, quiet: bool) -> RunResult | None:
     """Return the result of a run that is finished already, if it is whole."""
-    from relive.experiments.store import DamagedResult
-    from relive.versions import provenance
+    from relive._util.versions import provenance
+    from relive.experiments.resultfile import DamagedResult
 
     try:
         result = store.load(spec)
@@ -125,12 +151,11 @@ def _done_before(spec: RunSpec, store: Store, quiet: bool) -> RunResult | None:
 
 def _without_effect(spec: RunSpec, chosen: Iterable[str]) -> str:
     """Say which fidelity choices change nothing in this run."""
-    from relive.methods import METHODS
+    from relive.methods import method_facts
 
-    method = METHODS[spec.method]
-    of_protocol = {"split": "class_order", "permuted": "permutations"}[spec.protocol]
-    idle = [name for name in chosen if name not in (*method.choices, of_protocol)]
-    return f"{', '.join(idle)} changes nothing for {method.title} on {spec.protocol}" if idle else ""
+    method, protocol = method_facts(spec.method), protocol_facts(spec.protocol)
+    idle = [name for name in chosen if name not in (*method.choices, protocol.choice, "adam_epsilon")]
+    return f"{', '.join(idle)} changes nothing for {method.title} on {protocol.title}" if idle else ""
 
 
 def pairs(option: str, texts: list[str] | None) -> dict[str, str]:
@@ -156,14 +181,15 @@ def number(name: str, text: str) -> float:
 
 def _run(spec: RunSpec, store: Store, data_dir: Path | None, quiet: bool) -> RunResult:
     """Train, keeping the state after every task, and draw the pictures."""
+    from relive._util.threads import check_threads
+    from relive._util.versions import versions
+    from relive.data.datasets.sources import load_data
     from relive.data.protocols import check_tasks
-    from relive.data.sources import load_data
     from relive.experiments.checkpoint import FileCheckpoint
-    from relive.experiments.run import run
-    from relive.threads import check_threads
-    from relive.versions import versions
+    from relive.experiments.execute import run
 
     data = load_data(spec.dataset, data_dir, quiet=quiet)
+    spec.check_data(data.digest)
     check_tasks(spec.protocol, data, spec.tasks)  # what cannot be is refused before anything is written
     directory = store.directory(spec)
     check_threads(spec.threads)
@@ -202,7 +228,7 @@ def _what_was_kept(spec: RunSpec, store: Store, checkpoint: Checkpoint) -> str:
 def _observer(spec: RunSpec, quiet: bool) -> Observer:
     """Return what shows the progress: a live bar on a terminal, a line per task elsewhere, or nothing."""
     from relive.cli.progress import LiveObserver
-    from relive.experiments.run import Observer
+    from relive.experiments.execute import Observer
 
     return Observer() if quiet else LiveObserver(spec, err)
 
@@ -231,7 +257,7 @@ def _show(result: RunResult, directory: Path) -> None:
 
 def _published(spec: RunSpec) -> str:
     """Say the paper's number, and what of this run is not as in the paper."""
-    from relive.experiments.run import make_spec
+    from relive.experiments.spec import make_spec
 
     cell = PUBLISHED.get((spec.protocol, spec.scenario, spec.method))
     if cell is None:
@@ -242,7 +268,7 @@ def _published(spec: RunSpec) -> str:
     changed = [
         f"{name}={value}"
         for name, value in mine.items()
-        if value != preset[name] and name not in ("fidelity", "threads", "settings")
+        if value != preset.get(name) and name not in ("fidelity", "threads", "settings", "sources")
     ]
     changed += [f"{k}={v:g}" for k, v in spec.settings.items() if v != preset["settings"][k]]
     if mine["fidelity"] != preset["fidelity"]:

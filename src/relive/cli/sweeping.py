@@ -12,18 +12,23 @@ from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
+from relive._util.errors import InputError
 from relive.cli import run
 from relive.cli.console import err, note
-from relive.errors import InputError
 from relive.report.style import settings_text
 
 if TYPE_CHECKING:
     from relive.experiments.engines import Engine
     from relive.experiments.spec import RunSpec
+    from relive.experiments.store import Store
     from relive.experiments.sweep import Status
 
 WORKERS = Annotated[int | None, typer.Option(help="Runs at a time: as many as cores if not given.")]
 ENGINE = Annotated[str, typer.Option(help="Where runs are done: local or dask.")]
+FROM = Annotated[
+    list[Path] | None,
+    typer.Option("--from", help="A ledger or runs directory whose results count as done. Repeatable."),
+]
 SCHEDULER = Annotated[str | None, typer.Option(help="The Dask scheduler, e.g. tcp://127.0.0.1:8786.")]
 RUNS_DIR = run.RUNS_DIR
 DATA_DIR = run.DATA_DIR
@@ -50,16 +55,31 @@ def make_engine(name: str, workers: int | None, scheduler: str | None) -> Engine
     return DaskEngine(scheduler)
 
 
-def sweep(specs: list[RunSpec], engine: Engine, runs_dir: Path, data_dir: Path | None, quiet: bool) -> None:
-    """Do all runs that are not done yet, showing how it goes; failures end the program with exit code 1."""
-    from relive.data.sources import load_data
+def make_store(runs_dir: Path, taken_from: list[Path] | None) -> Store:
+    """Return the store of a runs directory, which also has what is done elsewhere."""
     from relive.experiments.store import Store
+
+    for path in taken_from or []:
+        if not path.is_dir():
+            raise InputError(f"--from {path}: there is no such directory")
+    return Store(runs_dir, tuple(taken_from or ()))
+
+
+def sweep(specs: list[RunSpec], engine: Engine, store: Store, data_dir: Path | None, quiet: bool) -> None:
+    """Do all runs that are not done yet, showing how it goes; failures end the program with exit code 1."""
+    from relive.data.datasets.sources import load_data
+    from relive.data.protocols import check_tasks
     from relive.experiments.sweep import Sweep
 
-    display = Display(quiet)
-    job = Sweep(specs, Store(runs_dir), engine, str(data_dir) if data_dir else None)
-    for name in sorted({spec.dataset for spec in job.left()}):
-        load_data(name, data_dir, quiet=quiet)  # here once, rather than in every worker at the same time
+    display, runs_dir = Display(quiet), store.root
+    job = Sweep(specs, store, engine, str(data_dir) if data_dir else None)
+    left = {(spec.dataset, spec.protocol, spec.tasks): spec for spec in job.left()}
+    for name in sorted({dataset for dataset, _, _ in left}):
+        data = load_data(name, data_dir, quiet=quiet)  # here once, rather than in every worker at the same time
+        for spec in left.values():
+            if spec.dataset == name:  # what cannot be is refused before anything is written
+                spec.check_data(data.digest)
+                check_tasks(spec.protocol, data, spec.tasks)
     try:
         with display:
             status = job.run(display.update)

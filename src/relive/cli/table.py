@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from relive._util.errors import InputError, unknown
 from relive.cli.console import err, note, out
-from relive.errors import InputError, unknown
 
 if TYPE_CHECKING:
     from relive.experiments.spec import RunResult
+    from relive.experiments.store import Store
 
-PROTOCOL = Annotated[str, typer.Option(help="split or permuted.")]
+PROTOCOL = Annotated[
+    str, typer.Option(help="split or permuted, which the paper has; of any other, your runs are shown side by side.")
+]
 TUNED = Annotated[bool, typer.Option("--tuned", help="Runs with the settings that `relive grid` chose.")]
 FORMAT = Annotated[str, typer.Option("--format", help="text, markdown, latex, json or csv.")]
 RUNS_DIR = Annotated[Path, typer.Option(help="Where runs are kept.")]
@@ -36,41 +39,78 @@ def command(
     runs_dir: RUNS_DIR = Path("runs"),
 ) -> None:
     """Print mean ± SEM and n of every cell, the published cell beside it, and whether they differ."""
-    show(protocol, runs_dir, tuned, output_format)
+    from relive.experiments.store import Store
+
+    show(protocol, Store(runs_dir), tuned, output_format)
 
 
-def show(protocol: str, runs_dir: Path, tuned: bool = False, output_format: str = "text") -> None:
-    """Print a table from the runs in a directory."""
-    from relive.experiments.tuned import as_in_paper, tuned_of
-    from relive.report.comparison import compare
+def show(protocol: str, store: Store, tuned: bool = False, output_format: str = "text") -> None:
+    """Print a table from the runs in a store."""
+    from relive.paper.comparison import compare
+    from relive.paper.published import IN_ORDER, PROTOCOL_NAMES
+    from relive.paper.tuned import as_in_paper, tuned_of
     from relive.report.tables import FORMATS, as_text
 
     if output_format != "text" and output_format not in FORMATS:
         raise unknown("format", output_format, ["text", *FORMATS])
-    results, _ = whole_results(runs_dir)
+    results, _ = whole_results(store)
+    if protocol not in PROTOCOL_NAMES:
+        _show_own(protocol, results, tuned, output_format)
+        return
     table = compare(results, protocol, tuned_of(results) if tuned else None)
     if output_format == "text":
         out.print(as_text(table), soft_wrap=False)
     else:
         sys.stdout.write(FORMATS[output_format](table))
-    left_out = sum(r.spec.protocol == protocol and not as_in_paper(r.spec, r.spec.settings) for r in results)
-    if left_out:
-        what = "1 finished run is" if left_out == 1 else f"{left_out} finished runs are"
-        note(f"{what} not in this table: not of the paper's data set, size or fidelity; relive report lists all runs")
+    paper = [r for r in results if r.spec.protocol == protocol and as_in_paper(r.spec, r.spec.settings)]
+    in_order = sum(r.spec.seed == IN_ORDER.get(protocol) for r in paper)
+    left_out = sum(r.spec.protocol == protocol for r in results) - len(paper)
+    for n, why in (
+        (left_out, "not of the paper's data set, size or fidelity"),
+        (in_order, f"with seed {IN_ORDER.get(protocol)} the digits are in order, with every other they are shuffled"),
+    ):
+        if n:
+            what = "1 finished run is" if n == 1 else f"{n} finished runs are"
+            note(f"{what} not in this table: {why}; relive report lists all runs")
     codes = {run.versions.get("code") for cell in table.cells.values() for run in cell.runs}
     if len(codes) > 1:
         note(f"these runs were made by {len(codes)} versions of the code; relive report says which")
 
 
-def whole_results(runs_dir: Path) -> tuple[list[RunResult], list[str]]:
-    """Return the results in a runs directory, and what is wrong with the others, which is also said on stderr."""
-    from relive.experiments.store import Store
+def _show_own(protocol: str, results: list[RunResult], tuned: bool, output_format: str) -> None:
+    """Print the runs of a protocol that the paper does not have, those that can be compared side by side."""
+    from relive.data.catalogue import PROTOCOLS
+    from relive.experiments.compare import side_by_side
+    from relive.report import own_runs
 
-    if not runs_dir.is_dir():
+    mine = [result for result in results if protocol in (result.spec.protocol, result.protocol_title)]
+    if not mine and protocol not in PROTOCOLS:
+        raise unknown("protocol", protocol, {**PROTOCOLS, **{result.protocol_title: None for result in results}})
+    if tuned or output_format not in ("text", "markdown"):
+        raise InputError(
+            f"the paper has no table of {protocol}: its runs are shown as text or markdown, without --tuned; relive "
+            "compare writes json and csv"
+        )
+    if not mine:
+        note(f"there are no finished runs of {protocol} yet; start with: relive run --protocol {protocol}")
+    for group in side_by_side(mine):
+        if output_format == "text":
+            out.print(own_runs.as_text(group), soft_wrap=False)
+        else:
+            sys.stdout.write(own_runs.as_markdown(group))
+
+
+def whole_results(store: Store) -> tuple[list[RunResult], list[str]]:
+    """Return the results in a store, and what is wrong with the others, which is also said on stderr."""
+    from relive.experiments.spec import know_methods
+
+    runs_dir = store.root
+    if not runs_dir.is_dir() and not store.also:
         raise InputError(
             f"there is no runs directory {runs_dir}: give another with --runs-dir, or start with relive run"
         )
-    results, damaged = Store(runs_dir).scan()
+    results, damaged = store.scan()
+    know_methods(results)
     if not results and not damaged:
         note(f"there are no finished runs in {runs_dir} yet; start with: relive paper --protocol split --seeds 5")
     for error in damaged:

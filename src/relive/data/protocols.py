@@ -1,145 +1,109 @@
-"""Split and permuted: how one data set becomes a sequence of tasks."""
+"""Split, permuted and rotated: how one data set becomes a sequence of tasks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from relive.data.sources import Dataset
-from relive.errors import InputError, unknown
-from relive.fidelity import AS_RUN, Fidelity
-from relive.seeds import stream
-
-Images = npt.NDArray[np.uint8]
-
-
-@dataclass(frozen=True)
-class Examples:
-    """Labelled rows of one task; bytes are turned into [0, 1] only when they are drawn.
-
-    Attributes
-    ----------
-    pixels
-        (n, inputs) uint8, or float32 as they are; permuted tasks share one tensor.
-    labels
-        (n,) positions within the task's classes.
-    top
-        The value that becomes 1.
-    permutation
-        (inputs,) where each input of a row comes from, or None to take rows as they are.
-    """
-
-    pixels: Tensor
-    labels: Tensor
-    top: int = 255
-    permutation: Tensor | None = None
-
-    def __len__(self) -> int:
-        return len(self.labels)
-
-    def inputs(self, rows: Tensor | slice) -> Tensor:
-        """Return those rows as (rows, inputs) float32."""
-        x = self.pixels[rows] if isinstance(rows, slice) else self.pixels.index_select(0, rows)
-        if self.permutation is not None:
-            x = x.gather(1, self.permutation.expand(len(x), -1))  # faster than an index
-        return x.float().div_(self.top) if x.dtype == torch.uint8 else x
-
-
-@dataclass(frozen=True)
-class Task:
-    """One task: what to learn from, what to be tested on, and which classes it has.
-
-    Attributes
-    ----------
-    train, test
-        Labelled rows; a label is a position in ``classes``.
-    classes
-        Ids that are unique over the whole protocol: digits in split, (permutation, digit) pairs in permuted.
-    names
-        How people call these classes.
-    shape
-        Height and width of an input when it is shown as a picture.
-    """
-
-    train: Examples
-    test: Examples
-    classes: tuple[int, ...]
-    names: tuple[str, ...]
-    shape: tuple[int, int]
-
-    @property
-    def n_inputs(self) -> int:
-        """How many numbers one input has."""
-        return self.shape[0] * self.shape[1]
+from relive._util.errors import InputError
+from relive._util.fidelity import AS_RUN, Fidelity
+from relive._util.registry import is_address, load_object
+from relive._util.seeds import stream
+from relive.data.catalogue import PROTOCOLS
+from relive.data.datasets.dataset import Dataset
+from relive.data.tasks import Examples, Task, Transform
+from relive.data.transforms import Permutation, Rotation
 
 
 def split(data: Dataset, n_tasks: int, seed: int, fidelity: Fidelity = AS_RUN) -> list[Task]:
-    """Divide the classes of a data set over tasks, each class in one task.
-
-    Raises
-    ------
-    InputError
-        If the number of tasks does not divide the number of classes.
-    """
+    """Divide the classes of a data set over tasks, each class in one task."""
     n_classes = data.n_classes
-    _check_split(data, n_tasks)
     order = torch.arange(n_classes)
     if fidelity.class_order == "shuffled_unless_seed_0" and seed != 0:
         order = torch.randperm(n_classes, generator=stream(seed, "class order"))
-    height, width = data.train_images.shape[1:]
 
-    def subset(images: Tensor, labels: Tensor, classes: Tensor) -> Examples:
+    def subset(inputs: Tensor, labels: Tensor, classes: Tensor) -> Examples:
         position = torch.full((n_classes,), -1)  # of each class within the task
         position[classes] = torch.arange(len(classes))
         rows = (position[labels] >= 0).nonzero().squeeze(1)
-        return Examples(images.index_select(0, rows), position[labels[rows]], data.top)
+        return Examples(inputs.index_select(0, rows), position[labels[rows]], data.top)
 
-    train = torch.from_numpy(data.train_images).flatten(1), torch.from_numpy(data.train_labels).long()
-    test = torch.from_numpy(data.test_images).flatten(1), torch.from_numpy(data.test_labels).long()
+    train, test = _parts(data)
     return [
         Task(
             subset(*train, classes),
             subset(*test, classes),
             tuple(classes.tolist()),
-            tuple(str(c) for c in classes.tolist()),
-            (height, width),
+            tuple(data.class_names[c] for c in classes.tolist()),
+            data.shape,
         )
         for classes in order.reshape(n_tasks, -1)
     ]
 
 
 def permuted(data: Dataset, n_tasks: int, seed: int, fidelity: Fidelity = AS_RUN, pad: int = 2) -> list[Task]:
-    """Make every task all classes with the pixels, zero-padded, in another order each time."""
-    _check_permuted(data, n_tasks)
-    n_classes = data.n_classes
-    height, width = (side + 2 * pad for side in data.train_images.shape[1:])
-
-    def padded(images: Images) -> Tensor:
-        return torch.nn.functional.pad(torch.from_numpy(images), (pad, pad, pad, pad)).flatten(1)
-
-    train = padded(data.train_images), torch.from_numpy(data.train_labels).long()
-    test = padded(data.test_images), torch.from_numpy(data.test_labels).long()
+    """Make every task all classes with the inputs in another order each time; pictures are zero-padded before."""
+    if data.is_pictures:
+        edges = [(0, 0), (pad, pad), (pad, pad), *((0, 0) for _ in data.shape[2:])]
+        data = replace(data, train_inputs=np.pad(data.train_inputs, edges), test_inputs=np.pad(data.test_inputs, edges))
     rng = stream(seed, "permutations")
     keep_first = fidelity.permutations == "first_unpermuted" or seed == 0
-    tasks = []
-    for k in range(n_tasks):
-        unpermuted = k == 0 and keep_first
-        permutation = None if unpermuted else torch.randperm(height * width, generator=rng)
-        tasks.append(
-            Task(
-                Examples(*train, data.top, permutation),
-                Examples(*test, data.top, permutation),
-                tuple(range(k * n_classes, (k + 1) * n_classes)),
-                tuple(f"{digit} (permutation {k + 1})" for digit in range(n_classes)),
-                (height, width),
-            )
+    orders = [
+        None if k == 0 and keep_first else Permutation(torch.randperm(math.prod(data.shape), generator=rng))
+        for k in range(n_tasks)
+    ]
+    return transformed(data, orders, [f"permutation {k + 1}" for k in range(n_tasks)])
+
+
+def rotated(data: Dataset, n_tasks: int, seed: int, fidelity: Fidelity = AS_RUN) -> list[Task]:
+    """Make every task all classes with the pictures turned by another angle each time, the first by none.
+
+    The angles are drawn between 0 and 180 degrees, as Lopez-Paz & Ranzato (2017) did.
+    """
+    rng = stream(seed, "angles")
+    angles = [0.0, *(180 * torch.rand(1, generator=rng, dtype=torch.float64).item() for _ in range(n_tasks - 1))]
+    turns = [None if k == 0 else Rotation(angle, data.shape) for k, angle in enumerate(angles)]
+    return transformed(data, turns, [f"turned by {angle:.0f}°" for angle in angles])
+
+
+def transformed(data: Dataset, transforms: Sequence[Transform | None], names: Sequence[str]) -> list[Task]:
+    """Return a task per transform, each with all classes of the data set, which they share.
+
+    Parameters
+    ----------
+    data
+        The data set.
+    transforms
+        What is done to each task's inputs, or None.
+    names
+        What to call each task.
+    """
+    n = data.n_classes
+    train, test = _parts(data)
+    return [
+        Task(
+            Examples(*train, data.top, transform),
+            Examples(*test, data.top, transform),
+            tuple(range(k * n, (k + 1) * n)),
+            tuple(f"{called} ({name})" for called in data.class_names),
+            data.shape,
         )
-    return tasks
+        for k, (transform, name) in enumerate(zip(transforms, names, strict=True))
+    ]
+
+
+def _parts(data: Dataset) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
+    """Return inputs (n, inputs) and labels (n,), to learn from and to test with."""
+    return (
+        (torch.from_numpy(data.train_inputs).flatten(1), torch.from_numpy(data.train_labels).long()),
+        (torch.from_numpy(data.test_inputs).flatten(1), torch.from_numpy(data.test_labels).long()),
+    )
 
 
 def _check_split(data: Dataset, n_tasks: int) -> None:
@@ -152,24 +116,67 @@ def _check_split(data: Dataset, n_tasks: int) -> None:
         )
 
 
-def _check_permuted(data: Dataset, n_tasks: int) -> None:
+def _check_any(data: Dataset, n_tasks: int) -> None:
     if n_tasks < 1:
-        raise InputError(f"tasks = {n_tasks}: the permuted protocol needs at least 1")
+        raise InputError(f"tasks = {n_tasks}: there must be at least 1")
 
 
-Protocol = Callable[[Dataset, int, int, Fidelity], list[Task]]
-PROTOCOLS: dict[str, Protocol] = {"split": split, "permuted": permuted}
+def _check_rotated(data: Dataset, n_tasks: int) -> None:
+    _check_any(data, n_tasks)
+    if not data.is_pictures:
+        raise InputError(
+            f"{data.name} has inputs of shape {data.shape}, which are no pictures to rotate: choose another protocol, "
+            "or give arrays (n, height, width) or (n, height, width, 3)"
+        )
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How a data set becomes a sequence of tasks.
+
+    Attributes
+    ----------
+    name
+        What to call it.
+    make
+        ``make(data, n_tasks, seed, fidelity)`` returns the tasks; :func:`transformed` helps.
+    check
+        ``check(data, n_tasks)`` raises an ``InputError`` for what cannot be, before anything is done.
+    title, preset
+        Of one's own, which is in no catalogue: for people, and what a run has if nothing else is said (tasks, iters,
+        learning_rate, hidden, batch_size, latent), where it differs from split.
+    """
+
+    name: str
+    make: Callable[[Dataset, int, int, Fidelity], list[Task]]
+    check: Callable[[Dataset, int], None] = _check_any
+    title: str = ""
+    preset: Mapping[str, Any] = field(default_factory=dict)
+
+
+SPLIT = Protocol("split", split, _check_split)
+PERMUTED = Protocol("permuted", permuted)
+ROTATED = Protocol("rotated", rotated, _check_rotated)
+
+
+def protocol_of(name: str) -> Protocol:
+    """Return the protocol of that name, or at that address: ``my_file.py:PROTOCOL``."""
+    protocol = load_object(name if is_address(name) else PROTOCOLS[name].home)
+    if not isinstance(protocol, Protocol):
+        raise InputError(f"{name} is {protocol!r}: a protocol is a relive.Protocol")
+    return protocol
 
 
 def tasks_of(protocol: str, data: Dataset, n_tasks: int, seed: int, fidelity: Fidelity = AS_RUN) -> list[Task]:
     """Return the tasks of the protocol of that name."""
-    if protocol not in PROTOCOLS:
-        raise unknown("protocol", protocol, PROTOCOLS)
-    return PROTOCOLS[protocol](data, n_tasks, seed, fidelity)
+    chosen = protocol_of(protocol)
+    chosen.check(data, n_tasks)
+    tasks = chosen.make(data, n_tasks, seed, fidelity)
+    if len(tasks) != n_tasks:
+        raise InputError(f"protocol {chosen.name} made {len(tasks)} tasks, but was asked for {n_tasks}")
+    return tasks
 
 
 def check_tasks(protocol: str, data: Dataset, n_tasks: int) -> None:
     """Refuse what ``tasks_of`` would refuse, without making the tasks."""
-    if protocol not in PROTOCOLS:
-        raise unknown("protocol", protocol, PROTOCOLS)
-    {"split": _check_split, "permuted": _check_permuted}[protocol](data, n_tasks)
+    protocol_of(protocol).check(data, n_tasks)

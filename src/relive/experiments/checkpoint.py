@@ -8,10 +8,10 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from relive.experiments.run import Checkpoint, Progress
+from relive._util.tensorfile import FileError, read_tensors, write_tensors
+from relive.experiments.execute import Checkpoint, Progress
 from relive.experiments.spec import RunSpec
 from relive.experiments.store import CHECKPOINT, Store
-from relive.tensorfile import FileError, read_tensors, write_tensors
 
 KIND, VERSION = "relive checkpoint", 1
 

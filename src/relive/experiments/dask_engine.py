@@ -12,12 +12,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, ParamSpec, TypeVar
 
-from relive.data.sources import Dataset, load_data
-from relive.errors import InputError, ReliveError
+from relive._util.errors import InputError, ReliveError
+from relive._util.versions import versions as my_versions
+from relive.data.datasets.dataset import Dataset
+from relive.data.datasets.sources import load_data
 from relive.experiments.engines import Engine, drained
 from relive.experiments.spec import RunSpec
 from relive.experiments.worker import differences, give, report_with
-from relive.versions import versions as my_versions
 
 try:
     from distributed import Client, Status, Worker, WorkerPlugin
@@ -59,7 +60,7 @@ class Outfit(WorkerPlugin):
     @property
     def name(self) -> str:
         """The name of the plugin, and of the resource: the same only for the same outfit."""
-        identity = [self.versions, [data.name for data in self.data]]
+        identity = [self.versions, [(data.name, data.digest) for data in self.data]]
         return f"relive-{hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:12]}"
 
     async def setup(self, worker: Worker) -> None:

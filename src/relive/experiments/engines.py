@@ -14,7 +14,7 @@ from concurrent.futures import Executor, Future, wait
 from multiprocessing import resource_tracker
 from typing import Any, ParamSpec, TypeVar
 
-from relive.errors import InputError, ReliveError
+from relive._util.errors import InputError, ReliveError
 from relive.experiments.spec import RunSpec
 from relive.experiments.worker import NOTE, REPORT, RESULT, serve
 

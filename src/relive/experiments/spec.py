@@ -6,15 +6,23 @@ import functools
 import hashlib
 import json
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any
 
-from relive.errors import InputError, unknown
-from relive.fidelity import AS_RUN, Fidelity
+from relive._util.errors import InputError, unknown
+from relive._util.fidelity import AS_RUN, Fidelity, fidelity_of
+from relive._util.records import LATER, from_json, to_json
+from relive._util.registry import digest_of_address, is_address, short_name
+from relive.core.facts import MethodFacts
+from relive.data.catalogue import protocol_facts
+from relive.data.datasets.sources import digests_of_data
+from relive.methods import METHODS, method_facts
+from relive.networks.catalogue import check_encoder
 
-PROTOCOL_NAMES = ("split", "permuted")
 SCENARIO_NAMES = ("task", "domain", "class")
 PROBE_ROWS = 500  # test rows per task when the accuracy is only looked at in passing
 
@@ -26,13 +34,14 @@ class RunSpec:
     Attributes
     ----------
     protocol
-        How the data set becomes tasks: ``"split"`` or ``"permuted"``.
+        How the data set becomes tasks: ``"split"``, ``"permuted"``, ``"rotated"``, another that is registered, or an
+        address: ``my_file.py:PROTOCOL``.
     scenario
         What is known of tasks: ``"task"``, ``"domain"`` or ``"class"``.
     method
-        A name in ``relive.methods.METHODS``.
+        A name that ``relive methods`` lists, or an address: ``my_file.py:MyMethod``.
     dataset
-        A name that ``relive data`` lists.
+        A name that ``relive data`` lists; or a file, a folder of pictures, or a loader, ``my_file.py:load``.
     seed
         Where all randomness comes from.
     tasks
@@ -53,6 +62,11 @@ class RunSpec:
         Where the paper and its code differ.
     threads
         Threads of one matrix product; more than one changes the order of sums, and so the last bits.
+    sources
+        A digest of every file that an address names, and of a data set that is in no catalogue: another content is
+        another spec.
+    encoder
+        The network's first part: ``"mlp"``, ``"conv"``, another that is registered, or an address: ``my_file.py:make``.
     """
 
     protocol: str
@@ -69,10 +83,13 @@ class RunSpec:
     settings: Mapping[str, float] = field(default_factory=dict)
     fidelity: Fidelity = AS_RUN
     threads: int = 1
+    sources: Mapping[str, str] = field(default_factory=dict, metadata=LATER)
+    encoder: str = field(default="mlp", metadata=LATER)
 
     def __post_init__(self) -> None:
-        if self.protocol not in PROTOCOL_NAMES:
-            raise unknown("protocol", self.protocol, PROTOCOL_NAMES)
+        for name in ("protocol", "method", "dataset", "encoder"):
+            if not isinstance(getattr(self, name), str) or not getattr(self, name):
+                raise InputError(f"{name} = {getattr(self, name)!r}: it must be a name")
         if self.scenario not in SCENARIO_NAMES:
             raise unknown("scenario", self.scenario, SCENARIO_NAMES)
         for name in ("tasks", "iters", "batch_size", "hidden", "latent", "threads"):
@@ -81,7 +98,7 @@ class RunSpec:
         if self.seed >= 2**63:
             raise InputError(f"seed = {self.seed}: it must be below 2**63")
         if not isinstance(self.fidelity, Fidelity):
-            raise InputError(f"fidelity = {self.fidelity!r}: it must be a Fidelity, such as relive.fidelity.AS_WRITTEN")
+            raise InputError(f"fidelity = {self.fidelity!r}: it must be a relive.Fidelity")
         if not isinstance(self.settings, Mapping):
             raise InputError(f"settings = {self.settings!r}: they must be numbers by name")
         # 9 and 9.0 are one strength: equal specs have one digest
@@ -100,18 +117,32 @@ class RunSpec:
 
     def to_json(self) -> dict[str, Any]:
         """Return the spec as plain JSON values."""
-        return {name: getattr(self, name) for name in _names(RunSpec)} | {
-            "settings": dict(self.settings),
-            "fidelity": self.fidelity.to_json(),
-        }
+        own = {"settings": dict(self.settings), "fidelity": self.fidelity.to_json()}
+        return to_json(self) | own | ({"sources": dict(self.sources)} if self.sources else {})
+
+    def check_sources(self) -> None:
+        """Refuse to run a file that is not what it was when the spec was made."""
+        for address in (self.method, self.protocol, self.encoder):
+            if address in self.sources:
+                self._check_same(address, digest_of_address(address))
+
+    def check_data(self, digest: str) -> None:
+        """Refuse a data set that is not what it was when the spec was made; ``digest`` is of the one at hand."""
+        if self.dataset in self.sources:
+            self._check_same(self.dataset, digest)
+
+    def _check_same(self, source: str, now: str) -> None:
+        then = self.sources[source]
+        if now != then:
+            raise InputError(f"{source} has changed since this was asked for ({then}, now {now}): ask again")
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> RunSpec:
         """Return the spec that ``to_json`` described; unknown and missing keys are errors."""
-        values = _checked(cls, values)
+        values = from_json(cls, values)
         if not isinstance(values["fidelity"], Mapping):
             raise InputError(f"fidelity = {values['fidelity']!r}: it must be choices by name")
-        return cls(**values | {"fidelity": Fidelity(**_checked(Fidelity, values["fidelity"]))})
+        return cls(**values | {"fidelity": Fidelity(**from_json(Fidelity, values["fidelity"]))})
 
     @functools.cached_property
     def digest(self) -> str:
@@ -122,7 +153,10 @@ class RunSpec:
     @property
     def name(self) -> str:
         """A name for people and for directories, different for every spec."""
-        return f"{self.protocol}-{self.scenario}-{self.method}-{self.dataset}-seed{self.seed}-{self.digest}"
+        method = self.method.rpartition(":")[2]
+        protocol, dataset = short_name(self.protocol), short_name(self.dataset)
+        words = (protocol, self.scenario, method, dataset, f"seed{self.seed}", self.digest)
+        return re.sub(r"[^\w.+-]+", "-", "-".join(words))
 
 
 @dataclass(frozen=True)
@@ -154,6 +188,9 @@ class RunResult:
         Numbers that the method keeps between tasks besides them.
     versions
         What ran it: packages, code and, since times depend on it, the kind of processor.
+    shown
+        How what is not in a catalogue is shown: a method's title, and its colour and marker if it has them; the title
+        of a protocol.
     """
 
     spec: RunSpec
@@ -167,34 +204,23 @@ class RunResult:
     parameters: int
     stored_numbers: int
     versions: dict[str, str]
+    shown: dict[str, str] = field(default_factory=dict, metadata=LATER)
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as plain JSON values."""
-        return {name: getattr(self, name) for name in _names(RunResult)} | {"spec": self.spec.to_json()}
+        return to_json(self) | {"spec": self.spec.to_json()}
+
+    @property
+    def protocol_title(self) -> str:
+        """What to call the protocol, wherever it comes from."""
+        return self.shown.get("protocol") or short_name(self.spec.protocol)
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> RunResult:
         """Return the result that ``to_json`` described; unknown and missing keys are errors."""
-        values = _checked(cls, values)
+        values = from_json(cls, values)
         curve = [(task, step, row) for task, step, row in values["curve"]]
         return cls(**values | {"spec": RunSpec.from_json(values["spec"]), "curve": curve})
-
-
-def _checked(cls: type, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values if their keys are exactly the fields of the dataclass."""
-    known = _names(cls)
-    if values.keys() == set(known):
-        return dict(values)
-    for name in values:
-        if name not in known:
-            raise unknown(f"key of {cls.__name__}", name, known)
-    missing = [name for name in known if name not in values]
-    raise InputError(f"{cls.__name__} lacks {', '.join(missing)}")
-
-
-@functools.cache
-def _names(cls: type) -> tuple[str, ...]:
-    return tuple(f.name for f in fields(cls))
 
 
 def _number(name: str, value: object) -> float:
@@ -206,3 +232,70 @@ def _number(name: str, value: object) -> float:
 def _whole(name: str, value: object, at_least: int) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or value < at_least:
         raise InputError(f"{name} = {value!r}: it must be a whole number of at least {at_least}")
+
+
+def make_spec(
+    protocol: str = "split",
+    scenario: str = "class",
+    method: str = "rtf",
+    *,
+    dataset: str | os.PathLike[str] = "mnist",
+    encoder: str = "mlp",
+    seed: int = 0,
+    fidelity: Fidelity | str = AS_RUN,
+    settings: Mapping[str, float] | None = None,
+    **changes: Any,
+) -> RunSpec:
+    """Return a spec with the protocol's presets and the method's default settings, any field changed by name.
+
+    >>> spec = make_spec("split", "class", "si", seed=3, iters=100)
+    >>> spec.iters, spec.hidden, dict(spec.settings)
+    (100, 400, {'c': 0.1, 'xi': 0.1})
+
+    Raises
+    ------
+    InputError
+        If a name is unknown, a value is out of range, or the method cannot work in the scenario.
+    """
+    facts, preset = method_facts(method), protocol_facts(protocol)
+    dataset = os.fspath(dataset)
+    for name in changes:
+        if name not in preset.preset and name != "threads":
+            raise unknown("field of RunSpec", name, [f.name for f in fields(RunSpec)])
+    chosen = facts.defaults | dict(preset.settings.get(method, {})) | dict(settings or {})
+    facts.check_settings(chosen)
+    spec = RunSpec(
+        protocol=protocol,
+        scenario=scenario,
+        method=method,
+        dataset=dataset,
+        encoder=encoder,
+        seed=seed,
+        fidelity=fidelity_of(fidelity) if isinstance(fidelity, str) else fidelity,
+        settings=chosen,
+        sources={name: digest_of_address(name) for name in (method, protocol, encoder) if is_address(name)},
+        **preset.preset | changes,
+    )
+    facts.check_scenario(scenario)
+    check_encoder(encoder)
+    return replace(spec, sources={**spec.sources, **digests_of_data(dataset)})
+
+
+def shown_as(spec: RunSpec) -> dict[str, str]:
+    """Return how a spec's method and protocol are shown, if that does not stand in a catalogue."""
+    known = {}
+    if is_address(spec.method):
+        facts = method_facts(spec.method)
+        known = {"title": facts.title, "colour": facts.colour, "marker": facts.marker}
+    if is_address(spec.protocol):
+        known["protocol"] = protocol_facts(spec.protocol).title
+    return {name: value for name, value in known.items() if value}
+
+
+def know_methods(results: Iterable[RunResult]) -> None:
+    """Put methods that only results speak of into the catalogue, so that all that is shown of them has their names."""
+    for result in results:
+        name = result.spec.method
+        if name not in METHODS:
+            said = {"title": name.rpartition(":")[2], "colour": "", "marker": ""} | result.shown
+            METHODS.register(MethodFacts(name, name, said["title"], colour=said["colour"], marker=said["marker"]))

@@ -2,51 +2,48 @@
 
 A run's directory is named readably, plus a hash of its spec, and holds ``spec.json``, ``result.json`` (with a digest of
 itself), the pictures, and while the run is under way ``checkpoint.safetensors``, its state at the last finished task.
-Directories of several machines are merged by copying them together.
+Directories of several machines are merged by copying them together; a ledger (``relive.experiments.ledger``) is read in
+the same way.
 """
 
 from __future__ import annotations
 
 import gc
-import hashlib
-import io
 import itertools
-import json
 import os
-import zipfile
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import orjson
 
-from relive.errors import ReliveError
+from relive._util.errors import ReliveError
+from relive._util.files import acquire, release, write_atomic
+from relive.experiments import ledger
+from relive.experiments.arrays import read_arrays, write_arrays
+from relive.experiments.resultfile import DamagedResult, StoreError, read_result, signed, to_bytes
 from relive.experiments.spec import RunResult, RunSpec
-from relive.files import acquire, release, write_atomic
 
 SPEC, RESULT, SAMPLES, CHECKPOINT = "spec.json", "result.json", "samples.npz", "checkpoint.safetensors"
 LEASE, DAMAGED = ".lease", "result.json.damaged"
-_SIGNATURE = b',\n "sha256": "'  # begins the last line of a signed file
-
-
-class StoreError(ReliveError):
-    """The runs directory cannot be used."""
-
-
-class DamagedResult(ReliveError):  # noqa: N818
-    """A result file is not what was written; it is never read as a number."""
 
 
 @dataclass(frozen=True)
 class Store:
-    """The runs below one directory."""
+    """The runs below one directory, and those in ledgers.
+
+    Attributes
+    ----------
+    root
+        Where runs are kept, and new ones go; it may be a ledger.
+    also
+        Ledgers or runs directories whose results count as done, and are only read.
+    """
 
     root: Path
+    also: tuple[Path, ...] = ()
 
     def directory(self, spec: RunSpec) -> Path:
         """Return where the run of this spec lives."""
@@ -67,10 +64,7 @@ class Store:
         path = self.prepare(result.spec)
         with self.writable():
             if samples:
-                named: dict[str, Any] = {f"task{k}": a for k, a in enumerate(samples)}
-                arrays = io.BytesIO()
-                np.savez_compressed(arrays, **named)
-                write_atomic(path / SAMPLES, arrays.getvalue())
+                write_arrays(path / SAMPLES, {f"task{k}": a for k, a in enumerate(samples)})
             write_atomic(path / RESULT, to_bytes(signed(result.to_json())))
         self.tidy(result.spec)
         return path
@@ -102,10 +96,18 @@ class Store:
         StoreError
             If it cannot be read, or is of a version of relive with other results.
         """
-        try:
-            return self._read(spec.name)
-        except (FileNotFoundError, NotADirectoryError):
-            return None
+        for root in (self.root, *self.also):
+            try:
+                return _read(root, spec.name)
+            except (FileNotFoundError, NotADirectoryError):
+                pass
+            except DamagedResult:
+                if root == self.root:
+                    raise
+            found = ledger.results(root).get(spec.name)
+            if isinstance(found, RunResult):
+                return found
+        return None
 
     def load_or_set_aside(self, spec: RunSpec, warn: Callable[[str], None]) -> RunResult | None:
         """Return the result of this spec; a damaged one is taken out of the way, so that the run can be done again.
@@ -123,27 +125,28 @@ class Store:
             return None
 
     def scan(self) -> tuple[list[RunResult], list[ReliveError]]:
-        """Return all whole results below the root, by name, and what is wrong with the others."""
-        results: list[RunResult] = []
-        damaged: list[ReliveError] = []
-        names = sorted(os.listdir(self.root)) if self.root.is_dir() else []
+        """Return all whole results, each run once, by name, and what is wrong with the others."""
+        found: dict[str, RunResult | ReliveError] = {}
         with _no_collection():
-            for name in names:
-                try:
-                    results.append(self._read(name))
-                except (FileNotFoundError, NotADirectoryError):
-                    continue
-                except (DamagedResult, StoreError) as error:
-                    damaged.append(error)
-        return results, damaged
+            for root in reversed((self.root, *self.also)):
+                found |= ledger.results(root)
+                for name in sorted(os.listdir(root)) if root.is_dir() else []:
+                    try:
+                        found[name] = _read(root, name)
+                    except (FileNotFoundError, NotADirectoryError):
+                        continue
+                    except (DamagedResult, StoreError) as error:
+                        found[name] = error
+        whole = {name: result for name, result in found.items() if isinstance(result, RunResult)}
+        return [whole[name] for name in sorted(whole)], [e for e in found.values() if not isinstance(e, RunResult)]
 
-    def _read(self, name: str) -> RunResult:
-        """Return the result in the directory of that name, which must be this run's: a copy does not count twice."""
-        path = self.root / name / RESULT
-        result = read_result(path)
-        if result.spec.name != name:
-            raise DamagedResult(f"{path} is misplaced: it is the result of {result.spec.name}")
-        return result
+    def samples(self, spec: RunSpec) -> list[npt.NDArray[np.uint8]]:
+        """Return the pictures that a run's generator made, one array per task; empty if none are kept."""
+        for root in (self.root, *self.also):
+            found = read_samples(root / spec.name) or ledger.samples(root, spec)
+            if found:
+                return found
+        return []
 
     @contextmanager
     def lease(self, spec: RunSpec) -> Iterator[bool]:
@@ -175,6 +178,15 @@ class Store:
             ) from error
 
 
+def _read(root: Path, name: str) -> RunResult:
+    """Return the result in the directory of that name, which must be this run's: a copy does not count twice."""
+    path = root / name / RESULT
+    result = read_result(path)
+    if result.spec.name != name:
+        raise DamagedResult(f"{path} is misplaced: it is the result of {result.spec.name}")
+    return result
+
+
 @contextmanager
 def _no_collection() -> Iterator[None]:
     """Do not look for garbage while many objects are made that all stay: it would take half the time."""
@@ -187,54 +199,10 @@ def _no_collection() -> Iterator[None]:
             gc.enable()
 
 
-def to_bytes(values: dict[str, Any]) -> bytes:
-    """Return JSON as it stands in the files, a key per line at the top."""
-    rows = (f" {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}" for key, value in values.items())
-    return ("{\n" + ",\n".join(rows) + "\n}\n").encode()
-
-
-def signed(values: dict[str, Any]) -> dict[str, Any]:
-    """Return the values with a digest of their bytes in a file, so that any damage shows."""
-    return values | {"sha256": hashlib.sha256(to_bytes(values)).hexdigest()}
-
-
-def read_signed(path: Path) -> dict[str, Any]:
-    """Read what ``to_bytes(signed(values))`` wrote, without the digest."""
-    try:
-        with open(path, "rb") as file:
-            raw = file.read()
-    except (FileNotFoundError, NotADirectoryError):
-        raise
-    except OSError as error:
-        raise StoreError(f"{path} cannot be read: {error.strerror or error}") from error
-    body, signature, said = raw.rpartition(_SIGNATURE)
-    digest = hashlib.sha256(body + b"\n}\n").hexdigest()
-    if not signature or said != f'{digest}"\n}}\n'.encode():
-        raise DamagedResult(f"{path} is damaged: it is not what was written ({len(raw)} bytes)")
-    values: dict[str, Any] = orjson.loads(raw)  # the standard library takes five times as long
-    del values["sha256"]
-    return values
-
-
-def read_result(path: Path) -> RunResult:
-    """Read one ``result.json``."""
-    values = read_signed(path)
-    try:
-        return RunResult.from_json(values)
-    except (ReliveError, AttributeError, KeyError, TypeError, ValueError) as error:
-        raise StoreError(
-            f"{path} is whole, but of another version of relive ({error}); it stays as it is: "
-            "move its directory away to do the run again, or choose another --runs-dir"
-        ) from error
-
-
 def read_samples(directory: Path) -> list[npt.NDArray[np.uint8]]:
-    """Return the replayed pictures of a run, one array per task; empty if its method does not generate."""
-    path = directory / SAMPLES
-    if not path.exists():
-        return []
-    try:
-        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as arrays:
-            return [arrays[f"task{k}"] for k in range(len(arrays.files))]
-    except (OSError, ValueError, KeyError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
-        raise DamagedResult(f"{path} is damaged: {error}") from error
+    """Return the pictures in a run's directory, one array per task; empty if its method does not generate."""
+    arrays = read_arrays(directory / SAMPLES)
+    names = [f"task{k}" for k in range(len(arrays))]
+    if arrays.keys() != set(names):
+        raise DamagedResult(f"{directory / SAMPLES} is damaged: it has {', '.join(arrays)} instead of a task each")
+    return [arrays[name] for name in names]

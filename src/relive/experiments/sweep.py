@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
+from relive._util.versions import versions
 from relive.experiments.engines import Engine
-from relive.experiments.run import make_spec
-from relive.experiments.spec import SCENARIO_NAMES, RunResult, RunSpec
-from relive.experiments.store import DamagedResult, Store, StoreError
+from relive.experiments.resultfile import DamagedResult, StoreError
+from relive.experiments.spec import SCENARIO_NAMES, RunResult, RunSpec, make_spec
+from relive.experiments.store import Store
 from relive.experiments.worker import Job, Samples, VersionsDiffer, work
-from relive.methods import method_class
-from relive.versions import versions
+from relive.methods import method_facts
 
 TICK = 0.25  # seconds between two looks at the engine
 ATTEMPTS = 2
@@ -45,7 +45,7 @@ def specs_of(
     return [
         make_spec(protocol, scenario, method, seed=seed, settings=dict(zip(values, chosen, strict=True)), **changes)
         for protocol, scenario, method, seed in product(protocols, scenarios, methods, seeds)
-        if scenario in method_class(method).scenarios or scenario not in SCENARIO_NAMES  # which make_spec refuses
+        if scenario in method_facts(method).scenarios or scenario not in SCENARIO_NAMES  # which make_spec refuses
         for chosen in product(*values.values())
     ]
 

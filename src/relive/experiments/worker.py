@@ -21,8 +21,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from relive.data.sources import Dataset, load_data
-from relive.errors import ReliveError
+from relive._util.errors import ReliveError
+from relive.data.datasets.dataset import Dataset
+from relive.data.datasets.sources import load_data
 from relive.experiments.spec import RunSpec
 
 REPORT_EVERY = 0.5  # seconds between two reports of one run
@@ -101,10 +102,10 @@ def check_versions(mine: dict[str, str], drivers: dict[str, str]) -> None:
 
 def work(job: Job) -> tuple[dict[str, Any], Samples]:
     """Do a run and return its result, as JSON, with its samples."""
+    from relive._util.versions import versions
     from relive.experiments.checkpoint import FileCheckpoint
-    from relive.experiments.run import Observer, run
+    from relive.experiments.execute import Observer, run
     from relive.experiments.store import Store
-    from relive.versions import versions
 
     check_versions(versions(), job.versions)
     spec = RunSpec.from_json(job.spec)

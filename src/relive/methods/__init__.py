@@ -1,44 +1,50 @@
-"""The methods by name. A new one is a file here and a line in ``METHODS``."""
+"""The methods, a file per idea. ``catalogue`` has the facts; torch is imported when a method is first made."""
 
 from __future__ import annotations
 
-from relive.errors import unknown
-from relive.methods.base import Method, Problem, check_scenario, make, settings_of
-from relive.methods.ewc import EWC, OnlineEWC
-from relive.methods.generative_replay import DGR, DGRDistill, RtF
-from relive.methods.lwf import LwF
-from relive.methods.offline import Offline
-from relive.methods.si import SI
-from relive.methods.xdg import XdG
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-METHODS: dict[str, type[Method]] = {
-    "none": Method,
-    "xdg": XdG,
-    "ewc": EWC,
-    "online-ewc": OnlineEWC,
-    "si": SI,
-    "lwf": LwF,
-    "dgr": DGR,
-    "dgr-distill": DGRDistill,
-    "rtf": RtF,
-    "offline": Offline,
-}
+from relive._util.errors import InputError
+from relive._util.registry import is_address, load_object
+from relive.core.facts import MethodFacts, facts_of
+from relive.methods.catalogue import METHODS
+
+if TYPE_CHECKING:
+    from relive.core.method import Method
 
 
 def make_method(name: str, /, **settings: float) -> Method:
     """Return the method of that name, with its settings by name; those not given keep their defaults.
 
-    >>> make_method("ewc", lam=100.0).title
+    >>> make_method("ewc", lam=100.0).facts.title
     'EWC'
+    >>> make_method("si", c=-1)
+    Traceback (most recent call last):
+    ...
+    relive._util.errors.InputError: setting c = -1 of SI is out of range: it must be at least 0 and at most 1e+38
     """
-    return make(method_class(name), settings)
+    cls = method_class(name)
+    facts_of(cls).check_settings(settings)
+    return cls(**settings)
 
 
 def method_class(name: str) -> type[Method]:
-    """Return the method of that name."""
-    if name not in METHODS:
-        raise unknown("method", name, METHODS)
+    """Return the method of that name, or at that address: ``my_file.py:MyMethod``, ``package.module:MyMethod``."""
+    from relive.core.method import Method
+
+    cls = load_object(name if is_address(name) else METHODS[name].home)
+    if not isinstance(cls, type) or not issubclass(cls, Method):
+        raise InputError(f"{name} is {cls!r}: a method is a class that extends relive.Method")
+    return cls
+
+
+def method_facts(name: str) -> MethodFacts:
+    """Return the facts of the method of that name, or at that address; torch is only needed for an address."""
+    if name in METHODS or not is_address(name):
+        return METHODS[name]
+    METHODS.register(replace(facts_of(method_class(name)), name=name, home=name))
     return METHODS[name]
 
 
-__all__ = ["METHODS", "Method", "Problem", "check_scenario", "make_method", "method_class", "settings_of"]
+__all__ = ["METHODS", "make_method", "method_class", "method_facts"]

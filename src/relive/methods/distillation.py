@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from relive.batch import Batch
-from relive.losses import hard_targets, soft_targets
-from relive.methods.base import Problem
+from relive.core.batch import Batch
+from relive.core.losses import hard_targets, soft_targets
+from relive.core.method import Problem
 from relive.networks import Classifier
 
 TEMPERATURE = 2.0

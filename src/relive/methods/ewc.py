@@ -20,75 +20,73 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
 
-from relive.data.protocols import Task
-from relive.fisher import fisher_sum
-from relive.losses import Springs
-from relive.methods.base import STRONGEST, Method, Problem
-from relive.networks import Classifier
+from relive.core.losses import QuadraticPenalty
+from relive.core.method import Method, Problem
+from relive.data.tasks import Task
+from relive.methods.catalogue import METHODS
+from relive.networks import Classifier, trainable
+from relive.networks.fisher import fisher_sum
 
 
 def fisher(net: Classifier, task: Task, seen: int, problem: Problem, chunk: int = 1000) -> list[Tensor]:
-    """Return the task's Fisher information, one tensor per parameter of the network."""
+    """Return the task's Fisher information, one tensor per parameter of the network that is not frozen."""
     scenario, fidelity, train = problem.scenario, problem.fidelity, task.train
     units = scenario.units(seen - 1)
     chunks = [slice(start, start + chunk) for start in range(0, len(train), chunk)]
     batches = ((train.inputs(rows), units[train.labels[rows]]) for rows in chunks)
     total = fisher_sum(net, batches, scenario.active(seen - 1, seen), fidelity.fisher_labels)
     n = len(train) - 1 if fidelity.fisher_divisor == "n_minus_1" else len(train)
-    return [total[name] / max(n, 1) for name, _ in net.named_parameters()]
+    return [total[name] / max(n, 1) for name, p in net.named_parameters() if p.requires_grad]
 
 
 def copies(net: Classifier) -> list[Tensor]:
-    """Return the values of all parameters as they are now."""
-    return [p.detach().clone() for p in net.parameters()]
+    """Return the values of all parameters as they are now, without the frozen ones."""
+    return [p.detach().clone() for p in trainable(net)]
 
 
 def enlarged(tensors: list[Tensor], net: Classifier) -> list[Tensor]:
     """Return a tensor per parameter with zeros for the rows that the parameter has got since."""
-    return [
-        pad(t, (0,) * (2 * t.dim() - 1) + (len(p) - len(t),))
-        for t, p in zip(tensors, net.parameters() if tensors else (), strict=True)
-    ]
+    large = [t.new_zeros(p.shape) for t, p in zip(tensors, trainable(net) if tensors else (), strict=True)]
+    for t, zeros in zip(tensors, large, strict=True):
+        zeros[tuple(map(slice, t.shape))] = t
+    return large
 
 
 class EWC(Method):
-    """One quadratic penalty per past task; a sum of quadratics is a quadratic, so it is kept and computed as one."""
+    """One quadratic penalty per past task; a sum of quadratics is a quadratic, so it is kept and computed as one.
 
-    title: ClassVar = "EWC"
-    reference: ClassVar = "Kirkpatrick et al. 2017, elastic weight consolidation"
-    limits: ClassVar = {"lam": (0, STRONGEST)}
-    explain: ClassVar = {"lam": "λ, the strength of the penalty"}
-    choices: ClassVar = ("fisher_labels", "fisher_divisor")
+    Its minimum is kept in float64: in float32 it would be rounded by as much as parameters move under a strong penalty.
+    """
+
+    facts: ClassVar = METHODS["ewc"]
 
     def __init__(self, lam: float = 5000.0) -> None:
         self.lam = lam
         self.fisher_: list[Tensor] = []  # Σ F of the past tasks
-        self.anchor_: list[Tensor] = []  # the mean of their θ̂, weighted with F
-        self.rest_ = 0.0  # what the terms' sum has at the anchor
+        self.anchor_: list[Tensor] = []  # the mean of their θ̂, weighted with F, in float64
 
     def before_task(self, net: Classifier, seen: int) -> None:
-        self.springs_ = Springs(self.fisher_, self.anchor_) if self.fisher_ else None
+        self.penalty_ = None
+        if self.fisher_:
+            newest = copies(net)  # θ̂ of the task before
+            offsets = [(a - p).float() for a, p in zip(self.anchor_, newest, strict=True)]
+            self.penalty_ = QuadraticPenalty(self.fisher_, newest, offsets)
 
-    def penalty(self, theta: list[Tensor], gradient: list[Tensor]) -> float:
-        if self.springs_ is None:
-            return 0.0
-        factor = 0.5 * self.lam
-        return factor * self.rest_ + self.springs_.pull(theta, factor, gradient)
+    def regularise(self, theta: list[Tensor], gradient: list[Tensor]) -> None:
+        if self.penalty_ is not None:
+            self.penalty_.add_gradient(theta, 0.5 * self.lam, gradient)
 
     @torch.no_grad()
     def after_task(self, net: Classifier, task: Task, seen: int) -> None:
-        new, theta = fisher(net, task, seen, self.problem), copies(net)
+        new, theta = fisher(net, task, seen, self.problem), [p.double() for p in copies(net)]
         if not self.fisher_:
             self.fisher_, self.anchor_ = new, theta
             return
-        for S, anchor, F, p in zip(self.fisher_, self.anchor_, new, theta, strict=True):
-            # S (θ − a)² + F (θ − p)² = (S + F) (θ − a')² + w S (p − a)²,  w = F / (S + F),  a' = a + w (p − a)
-            w = torch.where(F > 0, F / (S + F), 0)
-            delta = p - anchor
-            self.rest_ += (w.double() * S * delta.double() ** 2).sum().item()
-            anchor.copy_(torch.where(S > 0, anchor + w * delta, p))
+        for i, (S, a, F, p) in enumerate(zip(self.fisher_, self.anchor_, new, theta, strict=True)):
+            # S (θ − a)² + F (θ − p)² = (S + F) (θ − a')² + constant,  a' = a + w (p − a),  w = F / (S + F)
+            w = torch.where(F > 0, F.double() / (S.double() + F), 0)
+            self.anchor_[i] = torch.where(S > 0, a + w * (p - a), p)
             S += F
 
     def grow(self, net: Classifier) -> None:
@@ -96,26 +94,22 @@ class EWC(Method):
 
     def state(self) -> dict[str, Tensor]:
         state = {f"fisher{i}": tensor for i, tensor in enumerate(self.fisher_)}
-        state |= {f"anchor{i}": tensor for i, tensor in enumerate(self.anchor_)}
-        return state | {"rest": torch.tensor(self.rest_, dtype=torch.float64)}
+        return state | {f"anchor{i}": tensor for i, tensor in enumerate(self.anchor_)}
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         self.fisher_ = [t.clone() for t in _numbered(state, "fisher")]
         self.anchor_ = [t.clone() for t in _numbered(state, "anchor")]
-        self.rest_ = state["rest"].item()
+
+    @staticmethod
+    def upgraded(state: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Until 0.1 anchors were float32, and the sum's constant was kept."""
+        return {name: t.double() if name.startswith("anchor") else t for name, t in state.items() if name != "rest"}
 
 
 class OnlineEWC(Method):
     """One quadratic penalty, with a decaying sum of the tasks' Fisher informations."""
 
-    title: ClassVar = "Online EWC"
-    reference: ClassVar = "Schwarz et al. 2018, Progress & Compress"
-    limits: ClassVar = {"lam": (0, STRONGEST), "gamma": (0, 1)}
-    explain: ClassVar = {
-        "lam": "λ, the strength of the penalty",
-        "gamma": "γ, how much of the earlier tasks' importance stays with each new task",
-    }
-    choices: ClassVar = ("fisher_labels", "fisher_divisor", "online_ewc")
+    facts: ClassVar = METHODS["online-ewc"]
 
     def __init__(self, lam: float = 5000.0, gamma: float = 1.0) -> None:
         self.lam = lam
@@ -123,14 +117,13 @@ class OnlineEWC(Method):
         self.fisher_: list[Tensor] = []
 
     def before_task(self, net: Classifier, seen: int) -> None:
-        self.springs_ = Springs(self.fisher_, copies(net)) if self.fisher_ else None
+        self.penalty_ = QuadraticPenalty(self.fisher_, copies(net)) if self.fisher_ else None
 
-    def penalty(self, theta: list[Tensor], gradient: list[Tensor]) -> float:
-        if self.springs_ is None:
-            return 0.0
-        half_gamma_twice = self.problem.fidelity.online_ewc == "half_gamma_twice"
-        factor = 0.5 * self.gamma if half_gamma_twice else 1.0
-        return self.springs_.pull(theta, self.lam * factor, gradient)
+    def regularise(self, theta: list[Tensor], gradient: list[Tensor]) -> None:
+        if self.penalty_ is not None:
+            half_gamma_twice = self.problem.fidelity.online_ewc == "half_gamma_twice"
+            factor = 0.5 * self.gamma if half_gamma_twice else 1.0
+            self.penalty_.add_gradient(theta, self.lam * factor, gradient)
 
     def after_task(self, net: Classifier, task: Task, seen: int) -> None:
         F = fisher(net, task, seen, self.problem)

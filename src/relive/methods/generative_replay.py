@@ -9,26 +9,29 @@ probabilities. *One network?* DGR trains a VAE beside the classifier, on the sam
 model's own feedback connections: the classifier's hidden layers are the encoder, and a single pass serves both.
 
 Shin et al. (2017), "Continual learning with deep generative replay", NeurIPS; van de Ven & Tolias (2018), "Generative
-replay with feedback connections as a general strategy for continual learning". Departure: DGR's two networks take their
-steps together, on the same drawn rows; they share no parameter, so it is the same method. As run (the default), the
-VAE's loss is divided by the number of pixels (``generative_loss``) and distillation by that of active classes
-(``distillation_loss``).
+replay with feedback connections as a general strategy for continual learning". In Task-IL the main model replays
+⌈128/(N−1)⌉ rows for each earlier task, which may be a few more than 128, and DGR's generator exactly 128 of them.
+Departure: DGR's two networks take their steps together, on the same drawn rows; they share no parameter, so it is the
+same method. As run (the default), the VAE's loss is divided by the number of pixels (``generative_loss``) and
+distillation by that of active classes (``distillation_loss``).
 """
 
 from __future__ import annotations
 
 import copy
 import math
+from dataclasses import replace
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from relive.batch import Batch
-from relive.losses import latent
-from relive.methods.base import Method, Problem
+from relive.core.batch import Batch
+from relive.core.method import Method, Problem
+from relive.methods.catalogue import METHODS
 from relive.methods.distillation import label
 from relive.networks import Classifier, ClassifierWithVAE, FeedbackClassifier, GenerativeClassifier
+from relive.networks.feedback import latent
 
 
 class GenerativeReplay(Method):
@@ -52,7 +55,11 @@ class GenerativeReplay(Method):
         n = math.ceil(self.problem.batch_size / n_groups)  # rows per group
         x = self.teacher_.generate(n * n_groups, rng)
         group = torch.arange(n_groups).repeat_interleave(n)
-        return label(self.teacher_, x, None, group, seen, self.problem, self.soft)
+        rows = label(self.teacher_, x, None, group, seen, self.problem, self.soft)
+        if self.one_network or len(x) == self.problem.batch_size:
+            return rows
+        n = self.problem.batch_size  # a generator of its own replays no more than that
+        return replace(rows, generated=(torch.arange(len(x)) < n) / n)
 
     def loss(self, net: Classifier, batch: Batch, rng: torch.Generator) -> Tensor:
         net = generative(net)
@@ -60,7 +67,7 @@ class GenerativeReplay(Method):
         rows = net.likelihood.rows(answers.reconstruction, batch.x) + latent(answers.mu, answers.logvar)
         if self.problem.fidelity.generative_loss == "per_pixel":
             rows = rows / batch.x.shape[1]
-        return batch.classification_loss(answers.logits) + batch.weight @ rows
+        return batch.classification_loss(answers.logits) + batch.generator_weight @ rows
 
 
 def generative(net: Classifier) -> GenerativeClassifier:
@@ -73,9 +80,7 @@ def generative(net: Classifier) -> GenerativeClassifier:
 class DGR(GenerativeReplay):
     """A separate generator, hard targets."""
 
-    title: ClassVar = "DGR"
-    reference: ClassVar = "Shin et al. 2017, deep generative replay"
-    choices: ClassVar = ("generative_loss",)
+    facts: ClassVar = METHODS["dgr"]
     soft = False
     one_network = False
 
@@ -83,9 +88,7 @@ class DGR(GenerativeReplay):
 class DGRDistill(GenerativeReplay):
     """A separate generator, soft targets."""
 
-    title: ClassVar = "DGR+distill"
-    reference: ClassVar = "van de Ven & Tolias 2018, DGR with soft targets"
-    choices: ClassVar = ("generative_loss", "distillation_loss")
+    facts: ClassVar = METHODS["dgr-distill"]
     soft = True
     one_network = False
 
@@ -93,8 +96,6 @@ class DGRDistill(GenerativeReplay):
 class RtF(GenerativeReplay):
     """Replay-through-Feedback: the main model's own feedback connections generate; soft targets."""
 
-    title: ClassVar = "RtF"
-    reference: ClassVar = "van de Ven & Tolias 2018, Replay-through-Feedback"
-    choices: ClassVar = ("generative_loss", "distillation_loss")
+    facts: ClassVar = METHODS["rtf"]
     soft = True
     one_network = True

@@ -15,8 +15,9 @@ from typing import ClassVar
 
 import torch
 
-from relive.batch import Batch
-from relive.methods.base import Method
+from relive.core.batch import Batch
+from relive.core.method import Method
+from relive.methods.catalogue import METHODS
 from relive.methods.distillation import label
 from relive.networks import Classifier
 
@@ -24,9 +25,7 @@ from relive.networks import Classifier
 class LwF(Method):
     """Distil the previous model on the inputs of the current task."""
 
-    title: ClassVar = "LwF"
-    reference: ClassVar = "Li & Hoiem 2017, learning without forgetting"
-    choices: ClassVar = ("distillation_loss",)
+    facts: ClassVar = METHODS["lwf"]
 
     def before_task(self, net: Classifier, seen: int) -> None:
         self.teacher_ = copy.deepcopy(net).requires_grad_(False)

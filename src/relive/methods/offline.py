@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from relive.data.protocols import Task
-from relive.methods.base import Method
+from relive.core.method import Method
+from relive.data.tasks import Task
+from relive.methods.catalogue import METHODS
 
 
 class Offline(Method):
     """Joint training on everything so far."""
 
-    title: ClassVar = "Offline"
-    reference: ClassVar = "joint training, the upper bound"
+    facts: ClassVar = METHODS["offline"]
 
     def training_groups(self, seen: int) -> list[list[int]]:
         return self.problem.scenario.groups(seen)

@@ -13,29 +13,23 @@ reproduced here, ω uses the gradient of the total loss, penalty included, and t
 
 from __future__ import annotations
 
-import math
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from relive.data.protocols import Task
-from relive.losses import Springs
-from relive.methods.base import STRONGEST, Method
+from relive.core.losses import QuadraticPenalty
+from relive.core.method import Method
+from relive.data.tasks import Task
+from relive.methods.catalogue import METHODS
 from relive.methods.ewc import copies, enlarged
-from relive.networks import Classifier
+from relive.networks import Classifier, trainable
 
 
 class SI(Method):
     """A quadratic penalty whose importances are collected while learning."""
 
-    title: ClassVar = "SI"
-    reference: ClassVar = "Zenke et al. 2017, synaptic intelligence"
-    limits: ClassVar = {"c": (0, STRONGEST), "xi": (1e-12, math.inf)}
-    explain: ClassVar = {
-        "c": "the strength of the penalty",
-        "xi": "ξ, keeps importances finite where a parameter hardly moved",
-    }
+    facts: ClassVar = METHODS["si"]
 
     def __init__(self, c: float = 0.1, xi: float = 0.1) -> None:
         self.c = c
@@ -46,10 +40,11 @@ class SI(Method):
         self.start_ = copies(net)  # θ[0] of this task, and θ̂ of the one before
         self.previous_ = copies(net)  # θ[t-1]
         self.omega_ = [torch.zeros_like(p) for p in self.start_]
-        self.springs_ = Springs(self.Omega_, self.start_) if self.Omega_ else None
+        self.penalty_ = QuadraticPenalty(self.Omega_, self.start_) if self.Omega_ else None
 
-    def penalty(self, theta: list[Tensor], gradient: list[Tensor]) -> float:
-        return self.springs_.pull(theta, self.c, gradient) if self.springs_ else 0.0
+    def regularise(self, theta: list[Tensor], gradient: list[Tensor]) -> None:
+        if self.penalty_ is not None:
+            self.penalty_.add_gradient(theta, self.c, gradient)
 
     @torch.no_grad()
     def after_step(self, theta: list[Tensor], gradient: list[Tensor]) -> None:
@@ -60,9 +55,8 @@ class SI(Method):
 
     @torch.no_grad()
     def after_task(self, net: Classifier, task: Task, seen: int) -> None:
-        theta: list[Tensor] = list(net.parameters())
-        delta = torch._foreach_sub(theta, self.start_)
-        gained = [omega / (d**2 + self.xi) for omega, d in zip(self.omega_, delta, strict=True)]
+        way = zip(trainable(net), self.start_, self.omega_, strict=True)
+        gained = [omega / ((p - start) ** 2 + self.xi) for p, start, omega in way]
         self.Omega_ = [a + b for a, b in zip(self.Omega_, gained, strict=True)] if self.Omega_ else gained
 
     def grow(self, net: Classifier) -> None:

@@ -16,36 +16,36 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear, relu
 
-from relive.methods.base import Method, Problem
-from relive.networks import Classifier
+from relive._util.errors import InputError
+from relive.core.method import Method, Problem
+from relive.methods.catalogue import METHODS
+from relive.networks import MLP, Classifier
 
 
 class XdG(Method):
     """Gate off a share of the hidden units, other ones for each task."""
 
-    title: ClassVar = "XdG"
-    reference: ClassVar = "Masse et al. 2018, context-dependent gating"
-    scenarios: ClassVar = ("task",)
-    why_not: ClassVar = "it chooses which units to gate by the task, so the task must be known when predicting"
-    limits: ClassVar = {"proportion": (0, 0.99)}
-    explain: ClassVar = {"proportion": "X, the share of each hidden layer's units that is gated off"}
-    choices: ClassVar = ("xdg_gate",)
+    facts: ClassVar = METHODS["xdg"]
 
     def __init__(self, proportion: float = 0.95) -> None:
         self.proportion = proportion
 
     def build(self, problem: Problem, rng: torch.Generator) -> Classifier:
         net = super().build(problem, rng)
-        hidden, n_tasks = problem.sizes.hidden, len(problem.scenario.classes)
+        widths = {layer.out_features for layer in _layers(net)}
+        if len(widths) != 1:
+            raise InputError(f"XdG gates hidden layers of one width, and this encoder's have {sorted(widths)} units")
+        hidden, n_tasks = widths.pop(), len(problem.scenario.classes)
         off = int(self.proportion * hidden)
-        order = torch.rand(n_tasks, 2, hidden, generator=rng).argsort(-1)
+        order = torch.rand(n_tasks, len(_layers(net)), hidden, generator=rng).argsort(-1)
         self.gates_ = (order >= off).float()  # (tasks, layers, hidden)
         return net
 
     def logits(self, net: Classifier, x: Tensor, task: Tensor) -> Tensor:
-        gate1, gate2 = self.gates_[task].unbind(1)  # (n, hidden) each
-        h = self._gated(net.encoder.layer1, x, gate1)
-        logits: Tensor = net.head(self._gated(net.encoder.layer2, h, gate2))
+        h = x
+        for layer, gate in zip(_layers(net), self.gates_[task].unbind(1), strict=True):  # gate: (n, hidden)
+            h = self._gated(layer, h, gate)
+        logits: Tensor = net.head(h)
         return logits
 
     def _gated(self, layer: nn.Linear, x: Tensor, gate: Tensor) -> Tensor:
@@ -58,3 +58,13 @@ class XdG(Method):
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         self.gates_ = state["gates"]
+
+
+def _layers(net: Classifier) -> list[nn.Linear]:
+    """Return the hidden layers that can be gated."""
+    if not isinstance(net.encoder, MLP):
+        raise InputError(
+            f"XdG does not work with the encoder {type(net.encoder).__name__}: it gates the units of hidden layers, "
+            "and can do so in mlp, or in any other relive.networks.MLP"
+        )
+    return net.encoder.layers

@@ -2,7 +2,8 @@
 
 A claim is made of parts, one per scenario or method. Each part is met, not met, or open, which means that there are no
 runs for it or that its 95 % interval (Student's) has the threshold in it. A claim holds if enough of its parts are met,
-does not hold if too many are not, and otherwise nothing can be said.
+does not hold if too many are not. Otherwise its difference is too small to tell, if what is open has as many runs as
+the paper's cells, and nothing can be said if it has fewer.
 """
 
 from __future__ import annotations
@@ -13,16 +14,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from scipy.stats import t as student
-
-from relive.experiments.paper import RUNS_PER_CELL
-from relive.experiments.spec import PROTOCOL_NAMES, SCENARIO_NAMES, RunResult
-from relive.report.comparison import ALPHA, OWN_CORE, Compared, Comparison, is_quiet, mean_and_sem
-from relive.report.style import METHOD_TITLES, SCENARIO_TITLES
+from relive._util.statistics import ALPHA, mean_and_sem, student_margin
+from relive.experiments.compare import OWN_CORE, is_quiet
+from relive.experiments.spec import SCENARIO_NAMES, RunResult
+from relive.paper.comparison import Compared, Comparison
+from relive.paper.published import PROTOCOL_NAMES, RUNS_PER_CELL
+from relive.report.style import SCENARIO_TITLES, method_title
 from relive.report.tables import accuracy_text, difference_text
 
 Outcome = Literal["met", "not met", "open"]
-Status = Literal["holds", "does not hold", "cannot be said"]
+Status = Literal["holds", "does not hold", "too small to tell", "cannot be said"]
 
 REPLAY = ("dgr", "dgr-distill", "rtf")
 OTHERS = ("none", "ewc", "online-ewc", "si", "lwf")
@@ -36,10 +37,11 @@ Cells = Mapping[tuple[str, str], Compared]
 
 @dataclass(frozen=True)
 class Part:
-    """One thing that a claim says, and what came out."""
+    """One thing that a claim says, what came out, and of how many runs or pairs of runs."""
 
     outcome: Outcome
     text: str
+    n: int = 0
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,10 @@ class Claim:
         outcomes = [part.outcome for part in self.parts]
         if outcomes.count("met") >= self.needed:
             return "holds"
-        return "does not hold" if len(outcomes) - outcomes.count("not met") < self.needed else "cannot be said"
+        if len(outcomes) - outcomes.count("not met") < self.needed:
+            return "does not hold"
+        enough = all(part.n >= RUNS_PER_CELL for part in self.parts if part.outcome == "open")
+        return "too small to tell" if enough else "cannot be said"
 
 
 @dataclass(frozen=True)
@@ -138,16 +143,18 @@ def _almost_halved(cells: Cells) -> list[Part]:
 
 def _beyond(cell: Compared, threshold: float, *, above: bool) -> Part:
     """Compare a cell's mean with a threshold."""
-    title = METHOD_TITLES[cell.method]
+    title = method_title(cell.method)
     if cell.mean is None:
         return Part("open", f"{title}: no runs")
     beyond = cell.mean - threshold if above else threshold - cell.mean
-    if cell.sem is None:  # one run: its spread is that of the published ones
-        outcome = _outcome(beyond, cell.published.sem * math.sqrt(RUNS_PER_CELL), RUNS_PER_CELL - 1)
-    else:
-        outcome = _outcome(beyond, cell.sem, cell.n - 1)
-    text = f"{title}: {accuracy_text(cell.mean, cell.sem)} % ({_runs(cell.n)})"
-    return Part(outcome, text + (f", too near {threshold:g} % to tell" if outcome == "open" else ""))
+    error, degrees = cell.sem, cell.n - 1
+    if error is None:  # one run: its spread is that of the published ones
+        error, degrees = cell.published.sem * math.sqrt(RUNS_PER_CELL), RUNS_PER_CELL - 1
+    outcome = _outcome(beyond, error, degrees)
+    noise = student_margin(error, degrees)
+    interval = f"[{cell.mean - noise:.2f}, {cell.mean + noise:.2f}]"
+    text = f"{title}: {accuracy_text(cell.mean, cell.sem)} % {interval} ({_runs(cell.n)})"
+    return Part(outcome, text + (f", too near {threshold:g} % to tell" if outcome == "open" else ""), cell.n)
 
 
 def _difference(better: Compared, worse: Compared, margin: float) -> Part:
@@ -167,20 +174,17 @@ def _difference(better: Compared, worse: Compared, margin: float) -> Part:
         error = math.hypot(better.published.sem, worse.published.sem) * math.sqrt(RUNS_PER_CELL)
         degrees = 2 * (RUNS_PER_CELL - 1)
     outcome = _outcome(difference - margin, error, degrees)
-    versus = f"{METHOD_TITLES[better.method]} − {METHOD_TITLES[worse.method]}"
-    text = f"{title}: {versus} = {difference_text(difference)} ± {error:.2f} points ({of})"
-    return Part(outcome, text + (", too near to tell" if outcome == "open" else ""))
+    versus = f"{method_title(better.method)} − {method_title(worse.method)}"
+    noise = student_margin(error, degrees)
+    interval = f"[{difference_text(difference - noise)}, {difference_text(difference + noise)}]"
+    text = f"{title}: {versus} = {difference_text(difference)} ± {error:.2f} points {interval} ({of})"
+    return Part(outcome, text + (", too near to tell" if outcome == "open" else ""), len(pairs))
 
 
 def _outcome(beyond: float, error: float, degrees: int) -> Outcome:
     """Judge by how much something is beyond its threshold."""
-    noise = _noise(error, degrees)
+    noise = student_margin(error, degrees)
     return "met" if beyond > noise else "not met" if beyond < -noise else "open"
-
-
-def _noise(error: float, degrees: int) -> float:
-    """Return half of the width of Student's interval."""
-    return error * float(student.ppf(1 - ALPHA / 2, degrees))
 
 
 def _time_part(cells: Cells, scenario: str, below: float) -> Part:
@@ -207,7 +211,7 @@ def _time_part(cells: Cells, scenario: str, below: float) -> Part:
     text = f"{title}: {ours:.0f} s / {theirs:.0f} s = {math.exp(mean):.2f}"
     if error is None:
         return Part("open", f"{text} (one seed, too few to tell)")
-    noise = _noise(error, len(pairs) - 1)
+    noise = student_margin(error, len(pairs) - 1)
     low, high = math.exp(mean - noise), math.exp(mean + noise)
     outcome = _outcome(math.log(below) - mean, error, len(pairs) - 1)
     return Part(outcome, f"{text}, {low:.2f} to {high:.2f} ({_seeds(len(pairs))})")
@@ -220,7 +224,7 @@ def _pairs(ours: Sequence[RunResult], theirs: Sequence[RunResult]) -> list[tuple
 
 
 def _missing(*cells: Compared) -> str:
-    return ", ".join(METHOD_TITLES[cell.method] for cell in cells if not cell.n)
+    return ", ".join(method_title(cell.method) for cell in cells if not cell.n)
 
 
 def _runs(n: int) -> str:

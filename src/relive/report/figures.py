@@ -18,12 +18,14 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
 
-from relive.experiments.paper import GRIDS, preset_settings
-from relive.experiments.spec import SCENARIO_NAMES, RunResult
-from relive.experiments.tuned import Tuned, searched
-from relive.files import write_atomic
+from relive._util.files import write_atomic
+from relive._util.registry import short_name
+from relive.experiments.compare import Entry, is_quiet
+from relive.experiments.spec import SCENARIO_NAMES, RunResult, RunSpec
+from relive.paper.comparison import METHODS, Compared, Comparison
+from relive.paper.published import GRIDS, preset_settings
+from relive.paper.tuned import Tuned, searched
 from relive.report import style
-from relive.report.comparison import METHODS, Compared, Comparison, is_quiet
 
 SEARCHED = ("xdg", "ewc", "online-ewc", "si")  # in the paper's order
 GREY = "0.45"
@@ -62,31 +64,36 @@ def time_figure(table: Comparison) -> Figure:
     panels = figure.subplots(1, len(SCENARIO_NAMES))
     for axis, scenario in zip(panels, SCENARIO_NAMES, strict=True):
         cells = [cell for cell in table.cells.values() if cell.scenario == scenario and cell.n]
-        for cell in cells:
-            _scatter(axis, cell)
-        axis.set_title(style.SCENARIO_TITLES[scenario])
-        axis.set_xlabel("training time (s)")
-        if cells:
-            axis.set_xscale("log")
-            axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-            axis.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-            axis.xaxis.set_minor_locator(NullLocator())
-        else:
-            _say(axis, "no runs yet")
-            axis.set_yticks([])
-        _plain(axis)
+        draw_times(axis, cells, style.SCENARIO_TITLES[scenario])
     panels[0].set_ylabel("average test accuracy (%)")
     shown = [method for method in METHODS if any(c.n for c in table.cells.values() if c.method == method)]
-    figure.legend(handles=_time_legend(shown), loc="outside lower center", ncols=4, frameon=False)
+    figure.legend(handles=legend_marks(shown), loc="outside lower center", ncols=4, frameon=False)
     return figure
 
 
-def _scatter(axis: Axes, cell: Compared) -> None:
+def draw_times(axis: Axes, cells: Sequence[Compared | Entry], title: str) -> None:
+    """Draw accuracy against training time into a panel."""
+    for cell in cells:
+        _scatter(axis, cell)
+    axis.set_title(title)
+    axis.set_xlabel("training time (s)")
+    if cells:
+        axis.set_xscale("log")
+        axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        axis.xaxis.set_minor_locator(NullLocator())
+    else:
+        _say(axis, "no runs yet")
+        axis.set_yticks([])
+    _plain(axis)
+
+
+def _scatter(axis: Axes, cell: Compared | Entry) -> None:
     """Draw a cell's runs and their mean; the time of the mean is that of quiet runs if there are any, else the median.
 
     All stars look alike to some people: each has its method's marker in it.
     """
-    colour, marker = style.METHOD_COLOURS[cell.method], style.METHOD_MARKERS[cell.method]
+    colour, marker = style.method_colour(cell.method), style.method_marker(cell.method)
     for run in cell.runs:
         face = colour if is_quiet(run) else "none"
         x, y = run.train_seconds, 100 * run.average_accuracy
@@ -101,7 +108,9 @@ def _scatter(axis: Axes, cell: Compared) -> None:
     axis.scatter(x, y, s=16, marker=marker, facecolor=edge, edgecolor="none", zorder=4)
 
 
-def _time_legend(methods: Iterable[str]) -> list[Line2D]:
+def legend_marks(methods: Iterable[str]) -> list[Line2D]:
+    """Return what explains the marks of such a figure."""
+
     def mark(marker: str, colour: str, label: str, size: float = 6, hollow: bool = False) -> Line2D:
         face = "none" if hollow else colour
         return Line2D(
@@ -109,8 +118,7 @@ def _time_legend(methods: Iterable[str]) -> list[Line2D]:
         )
 
     handles = [
-        mark(style.METHOD_MARKERS[method], style.METHOD_COLOURS[method], style.method_title(method))
-        for method in methods
+        mark(style.method_marker(method), style.method_colour(method), style.method_title(method)) for method in methods
     ]
     return [
         *handles,
@@ -140,7 +148,7 @@ def grid_figure(results: Iterable[RunResult], tuned: Tuned, protocol: str) -> Fi
             _plain(axis)
         row[0].set_ylabel(f"{style.SCENARIO_TITLES[scenario]}\naverage test accuracy (%)")
     for axis, method in zip(panels[0], SEARCHED, strict=True):
-        axis.set_title(style.METHOD_TITLES[method])
+        axis.set_title(style.method_title(method))
     return figure
 
 
@@ -150,7 +158,7 @@ def _grid_panel(axis: Axes, runs: Sequence[RunResult], chosen: dict[str, float] 
     lines = defaultdict(list)
     for run in runs:
         lines[run.spec.settings.get("gamma")].append((run.spec.settings[name], 100 * run.average_accuracy))
-    colour = style.METHOD_COLOURS[spec.method]
+    colour = style.method_colour(spec.method)
     for (gamma, points), pattern in zip(sorted(lines.items(), key=str), style.LINE_STYLES * len(lines), strict=False):
         label = None if gamma is None else f"γ = {gamma:g}"
         axis.plot(*zip(*sorted(points), strict=True), pattern, marker="o", markersize=3.5, color=colour, label=label)
@@ -176,10 +184,8 @@ def accuracy_figure(result: RunResult) -> Figure:
     axis.set_ylabel("test accuracy (%)")
     axis.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
     axis.set_xticks([k * spec.iters / 1000 for k in range(spec.tasks + 1)])
-    title = (
-        f"{style.METHOD_TITLES[spec.method]}, {spec.protocol} {spec.dataset}, {style.SCENARIO_TITLES[spec.scenario]}"
-    )
-    axis.set_title(f"{title}, seed {spec.seed}")
+    title = f"{style.method_title(spec.method)}, {result.protocol_title} {short_name(spec.dataset)}"
+    axis.set_title(f"{title}, {style.SCENARIO_TITLES[spec.scenario]}, seed {spec.seed}", parse_math=False)
     return figure
 
 
@@ -215,11 +221,16 @@ def _learning_panel(axis: Axes, runs: Sequence[RunResult]) -> None:
         colour = task_colour(k, spec.tasks)
         axis.plot(list(means), list(means.values()), color=colour, linewidth=1.5)
         axis.plot(list(ends), list(ends.values()), "o", color=colour, markersize=3.5, label=f"task {k + 1}")
+    draw_steps(axis, spec)
+    axis.xaxis.set_major_locator(MaxNLocator(3, integer=spec.iters >= 1000, prune="upper"))
+
+
+def draw_steps(axis: Axes, spec: RunSpec) -> None:
+    """Give a panel the axis of training steps in thousands, with a line where a new task begins."""
     for k in range(1, spec.tasks):
         axis.axvline(k * spec.iters / 1000, color="0.87", linewidth=0.8, zorder=0)
     axis.set_ylim(-2, 102)
     axis.set_xlim(0, spec.tasks * spec.iters / 1000)
-    axis.xaxis.set_major_locator(MaxNLocator(3, integer=spec.iters >= 1000, prune="upper"))
     _plain(axis)
 
 

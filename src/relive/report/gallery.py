@@ -10,20 +10,23 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from relive.data.sources import Dataset, load_data, survey
-from relive.experiments.paper import PRESETS
+from relive.data.datasets.dataset import Dataset
+from relive.data.datasets.sources import load_data, survey
+from relive.experiments.compare import OWN_CORE, SideBySide
+from relive.experiments.resultfile import DamagedResult
 from relive.experiments.spec import PROBE_ROWS, SCENARIO_NAMES, RunResult
-from relive.experiments.store import DamagedResult, Store, read_samples
-from relive.experiments.tuned import Tuned
-from relive.report import figures, pictures
-from relive.report.comparison import OWN_CORE, Comparison
-from relive.report.style import METHOD_TITLES, PROTOCOL_TITLES, SCENARIO_TITLES
+from relive.experiments.store import Store
+from relive.paper.comparison import Comparison
+from relive.paper.published import PRESETS
+from relive.paper.tuned import Tuned, as_in_paper
+from relive.report import figures, own_runs, pictures
+from relive.report.style import PROTOCOL_TITLES, SCENARIO_TITLES, method_title
 from relive.report.tables import settings_notes
 
 SAMPLED_TASKS = {"split": (0, 1, 2, 3, 4), "permuted": (0, 3, 5, 8)}
 GENERATORS = ("rtf", "dgr-distill", "dgr")
 ORDERS = {
-    "split": "Seed 0 has the digits in order over the tasks; every other seed shuffles them.",
+    "split": "Every seed shuffles the digits over the tasks.",
     "permuted": "",
 }
 SEEN = {
@@ -75,7 +78,26 @@ def examples(data_dir: Path | None = None) -> list[Drawn]:
 def _one_of_each(data: Dataset) -> pictures.Pictures:
     """Return the first test picture of every class."""
     rows = [int(np.flatnonzero(data.test_labels == label)[0]) for label in range(data.n_classes)]
-    return data.test_images[rows]
+    return data.test_inputs[rows]
+
+
+def own_gallery(group: SideBySide, number: int) -> Iterator[Drawn]:
+    """Draw runs of one's own side by side."""
+    yield Drawn(
+        f"own-{number}-learning",
+        f"{group.title}: as learning goes on",
+        f"Accuracy over the tasks so far, on the first {PROBE_ROWS} test rows of each; mean of the runs.",
+        "A line per method: its test accuracy over training steps, a panel per scenario.",
+        own_runs.learning_figure(group),
+    )
+    yield Drawn(
+        f"own-{number}-time",
+        f"{group.title}: accuracy against training time",
+        "A mark per run, a star per mean of several. Hollow: the run had its core for less than "
+        f"{100 * OWN_CORE:.0f} % of the time, or that is not known, and its time says little.",
+        "Scatter plots of average accuracy against training seconds, one per scenario.",
+        own_runs.time_figure(group),
+    )
 
 
 def gallery(table: Comparison, results: Sequence[RunResult], tuned: Tuned, root: Path) -> Iterator[Drawn]:
@@ -104,7 +126,7 @@ def gallery(table: Comparison, results: Sequence[RunResult], tuned: Tuned, root:
             f"Scatter plots of average accuracy against training seconds on {protocol}, one per scenario.",
             figures.time_figure(table),
         )
-    yield from _samples(table, root)
+    yield from _samples(name, results, Store(root))
     for scenario in SCENARIO_NAMES:
         yield from _as_learning_goes_on(table, scenario)
     searches = figures.grid_figure(results, tuned, name)
@@ -128,29 +150,28 @@ def _processors(table: Comparison) -> str:
     return "They were not all timed on the same kind of processor, or that is not known: compare times with care."
 
 
-def _samples(table: Comparison, root: Path) -> Iterator[Drawn]:
-    """Draw what the generators replay: of each method seed 0 in the hardest scenario that has pictures of it."""
+def _samples(name: str, results: Sequence[RunResult], store: Store) -> Iterator[Drawn]:
+    """Draw what the generators replay: of each method the first seed with pictures, in the hardest scenario."""
     rows = []
     for method in GENERATORS:
-        runs = [run for scenario in reversed(SCENARIO_NAMES) for run in table.cells[scenario, method].runs]
-        for run in (run for run in runs if run.spec.seed == 0):
+        runs = [r for r in results if (r.spec.protocol, r.spec.method) == (name, method) and as_in_paper(r.spec, {})]
+        for run in sorted(runs, key=lambda run: (-SCENARIO_NAMES.index(run.spec.scenario), run.spec.seed)):
             try:
-                samples = read_samples(Store(root).directory(run.spec))
+                samples = store.samples(run.spec)
             except DamagedResult as error:
                 warnings.warn(f"left out: {error}", stacklevel=2)
                 continue
             if len(samples) == run.spec.tasks:
-                label = f"{METHOD_TITLES[method]}\n{SCENARIO_TITLES[run.spec.scenario]}, seed {run.spec.seed}"
+                label = f"{method_title(method)}\n{SCENARIO_TITLES[run.spec.scenario]}, seed {run.spec.seed}"
                 rows.append((label, samples))
                 break
     if not rows:
         return
-    protocol, tasks = PROTOCOL_TITLES[table.protocol], SAMPLED_TASKS[table.protocol]
+    protocol, tasks = PROTOCOL_TITLES[name], SAMPLED_TASKS[name]
     yield Drawn(
-        f"samples-{table.protocol}",
-        f"{protocol}: what is replayed" + (" (figure 6)" if table.protocol == "permuted" else ""),
-        "Random samples from the generators after learning a task: such are replayed during the next. "
-        f"{SEEN[table.protocol]}",
+        f"samples-{name}",
+        f"{protocol}: what is replayed" + (" (figure 6)" if name == "permuted" else ""),
+        f"Random samples from the generators after learning a task: such are replayed during the next. {SEEN[name]}",
         f"Grids of generated pictures after tasks {', '.join(str(task + 1) for task in tasks)}, a row per method.",
         pictures.samples_figure(rows, tasks),
     )

@@ -16,25 +16,19 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from relive.errors import InputError, unknown
-from relive.experiments.paper import GRIDS, PRESETS, PUBLISHED
-from relive.experiments.spec import PROTOCOL_NAMES, SCENARIO_NAMES, RunResult
-from relive.experiments.tuned import Tuned, searched
-from relive.fidelity import AS_RUN, name_of
-from relive.files import write_atomic
-from relive.report import style, tables
+from relive._util.errors import InputError, unknown
+from relive._util.fidelity import AS_RUN, name_of
+from relive._util.files import write_atomic
+from relive._util.registry import short_name
+from relive.experiments.compare import SideBySide, core_share, is_quiet, side_by_side
+from relive.experiments.spec import SCENARIO_NAMES, RunResult
+from relive.paper.comparison import METHODS, Compared, Comparison, compare, preferred
+from relive.paper.published import GRIDS, PRESETS, PROTOCOL_NAMES, PUBLISHED
+from relive.paper.tuned import Tuned, as_in_paper, searched
+from relive.report import own_runs, style, tables
 from relive.report.claims import Claim, claims
-from relive.report.comparison import (
-    METHODS,
-    Compared,
-    Comparison,
-    compare,
-    core_share,
-    is_quiet,
-    preferred,
-)
 from relive.report.figures import save
-from relive.report.gallery import Drawn, examples, gallery
+from relive.report.gallery import Drawn, examples, gallery, own_gallery
 
 EXPLANATIONS = "explanations.json"
 FIGURES = "figures"
@@ -79,8 +73,14 @@ class Report:
 
     @cached_property
     def without_runs(self) -> list[str]:
-        """The protocols that no run is of."""
-        return [name for name in PROTOCOL_NAMES if all(result.spec.protocol != name for result in self.results)]
+        """The paper's protocols that no run is of."""
+        there = {run.spec.protocol for run in self.results if as_in_paper(run.spec, run.spec.settings)}
+        return [name for name in PROTOCOL_NAMES if name not in there]
+
+    @cached_property
+    def own(self) -> list[SideBySide]:
+        """The runs that are not the paper's experiments, those that can be compared together."""
+        return side_by_side(run for run in self.results if not as_in_paper(run.spec, run.spec.settings))
 
     @cached_property
     def best(self) -> list[Comparison]:
@@ -98,7 +98,8 @@ class Report:
 
     def figures(self, data_dir: Path | None = None) -> list[Drawn]:
         """Draw everything."""
-        drawn = [] if not self.results else examples(data_dir)
+        drawn = [figure for i, group in enumerate(self.own) for figure in own_gallery(group, i + 1)]
+        drawn += examples(data_dir) if self.best else []
         for table in self.best:
             drawn += gallery(table, self.results, self.tuned, self.root)
         return drawn
@@ -160,6 +161,10 @@ def render(report: Report, drawn: Sequence[Drawn], svg: Mapping[str, str]) -> st
         "rules": tables.rules,
         "settings_notes": tables.settings_notes,
         "with_code": _with_code,
+        "own_label": own_runs.label,
+        "own_row": own_runs.row,
+        "own_versus": own_runs.versus,
+        "own_difference": own_runs.paired_text,
         "identity": id,
     }
     return templates.get_template("page.html").render(
@@ -168,6 +173,7 @@ def render(report: Report, drawn: Sequence[Drawn], svg: Mapping[str, str]) -> st
         methods=METHODS,
         words=style.WORDS,
         interval_name=tables.INTERVAL,
+        own_rules=own_runs.RULES,
         scenarios=SCENARIO_NAMES,
         presets=PRESETS,
         fidelity=AS_RUN.to_json(),
@@ -245,6 +251,9 @@ def _rows(report: Report) -> list[dict[str, Any]]:
         for cell in table.cells.values():
             for run in cell.runs:
                 uses.setdefault(id(run), []).append("tuned table" if table.tuned else "table")
+    for group in report.own:
+        for entry in group.entries:
+            uses.update({id(run): ["your runs"] for run in entry.runs})
     return [
         {
             "run": run,
@@ -252,6 +261,7 @@ def _rows(report: Report) -> list[dict[str, Any]]:
             "title": style.method_title(run.spec.method),
             "settings": style.settings_text(run.spec.settings),
             "settings_order": " ".join(f"{k} {v:.4f}" for k, v in sorted(run.spec.settings.items(), reverse=True)),
+            "dataset": short_name(run.spec.dataset),
             "fidelity": name_of(run.spec.fidelity),
             "quiet": is_quiet(run),
             "core_share": core_share(run),
@@ -264,5 +274,6 @@ def _paper_order(run: RunResult) -> tuple[object, ...]:
     """Order runs as the paper does: protocol, scenario, method; then by settings and seed."""
     spec = run.spec
     method = METHODS.index(spec.method) if spec.method in METHODS else len(METHODS)
-    places = (PROTOCOL_NAMES.index(spec.protocol), SCENARIO_NAMES.index(spec.scenario), method)
+    protocol = PROTOCOL_NAMES.index(spec.protocol) if spec.protocol in PROTOCOL_NAMES else len(PROTOCOL_NAMES)
+    places = (protocol, spec.protocol, SCENARIO_NAMES.index(spec.scenario), method)
     return (*places, spec.method, sorted(spec.settings.items()), spec.seed, spec.name)

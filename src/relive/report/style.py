@@ -1,26 +1,15 @@
 """How everything is called and drawn: names, colours and markers, the same for a method everywhere.
 
-The colours are safe for the colour-blind (Okabe & Ito, with a violet, a wine red and a darker grey); where methods
-share a panel, each also has a marker of its own.
+What is known of a method stands in the catalogue; here is what is made of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
-METHOD_TITLES = {
-    "none": "None",
-    "xdg": "XdG",
-    "ewc": "EWC",
-    "online-ewc": "Online EWC",
-    "si": "SI",
-    "lwf": "LwF",
-    "dgr": "DGR",
-    "dgr-distill": "DGR+distill",
-    "rtf": "RtF",
-    "offline": "Offline",
-}
-BOUNDS = {"none": "lower bound", "offline": "upper bound"}
+from relive.methods import METHODS
+
 SCENARIO_TITLES = {"task": "Task-IL", "domain": "Domain-IL", "class": "Class-IL"}
 PROTOCOL_TITLES = {"split": "Split MNIST", "permuted": "Permuted MNIST"}
 
@@ -44,35 +33,15 @@ WORDS = [  # what a reader of the report should know
     ("λ, γ, c, ξ, X", "the methods’ settings: strengths, a decay, a damping, the share of units switched off."),
 ]
 
-METHOD_COLOURS = {
-    "none": "#6f6f6f",
-    "xdg": "#4b2e83",
-    "ewc": "#0072b2",
-    "online-ewc": "#56b4e9",
-    "si": "#009e73",
-    "lwf": "#e69f00",
-    "dgr": "#882255",
-    "dgr-distill": "#cc79a7",
-    "rtf": "#d55e00",
-    "offline": "#000000",
-}
-METHOD_MARKERS = {
-    "none": "X",
-    "xdg": "P",
-    "ewc": "s",
-    "online-ewc": "D",
-    "si": "^",
-    "lwf": "v",
-    "dgr": "<",
-    "dgr-distill": ">",
-    "rtf": "o",
-    "offline": "h",
-}
+# What is given to methods that say no colour or marker of their own, in the order in which they come.
+SPARE_COLOURS = ("#117733", "#aa4499", "#999933", "#332288", "#44aa99", "#a6761d", "#1b9e77", "#e7298a")
+SPARE_MARKERS = ("p", "*", "d", "8", "H", "1", "2", "3")
 TASK_COLOUR_MAP, TASK_COLOUR_RANGE = "viridis", (0.0, 0.88)  # tasks have an order, and so have these colours
 ACCURACY_COLOUR_MAP = "cividis"
-LINE_STYLES = ("-", "--", "-.", ":")
+LINE_STYLES: tuple[Literal["-", "--", "-.", ":"], ...] = ("-", "--", "-.", ":")
 
-SYMBOLS = {"lam": "λ", "gamma": "γ", "c": "c", "xi": "ξ", "proportion": "X"}  # in the order they are said
+SYMBOLS = {s.name: s.symbol or s.name for facts in METHODS.values() for s in facts.settings}
+PERCENT = {s.name for facts in METHODS.values() for s in facts.settings if s.percent}
 SETTING_NAMES = {"lam": "λ", "c": "c", "proportion": "X (share of gated units)"}
 
 
@@ -89,7 +58,7 @@ def settings_text(settings: Mapping[str, float]) -> str:
 
 
 def _value(name: str, value: float) -> str:
-    if name == "proportion":
+    if name in PERCENT:
         return f"{100 * value:g} %"
     if value < 1e5:
         return f"{value:g}"
@@ -98,5 +67,34 @@ def _value(name: str, value: float) -> str:
 
 
 def method_title(method: str) -> str:
-    """Return a method's name for people; one that the paper does not have keeps its own."""
-    return METHOD_TITLES.get(method, method)
+    """Return a method's name for people.
+
+    >>> method_title("dgr-distill"), method_title("theirs.py:Other")
+    ('DGR+distill', 'Other')
+    """
+    return METHODS[method].title if method in METHODS else method.rpartition(":")[2]
+
+
+def method_bound(method: str) -> str:
+    """Return "lower bound" or "upper bound" for a method that is one."""
+    return METHODS[method].bound if method in METHODS else ""
+
+
+def method_colour(method: str) -> str:
+    """Return a method's colour, the same everywhere."""
+    return _own(method, "colour") or SPARE_COLOURS[_place(method) % len(SPARE_COLOURS)]
+
+
+def method_marker(method: str) -> str:
+    """Return a method's marker, the same everywhere."""
+    return _own(method, "marker") or SPARE_MARKERS[_place(method) % len(SPARE_MARKERS)]
+
+
+def _own(method: str, what: str) -> str:
+    return str(getattr(METHODS[method], what)) if method in METHODS else ""
+
+
+def _place(method: str) -> int:
+    """Return which of the methods without a colour or a marker this is."""
+    without = [name for name, facts in METHODS.items() if not facts.colour or not facts.marker]
+    return without.index(method) if method in without else len(without)

@@ -12,10 +12,11 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from relive.experiments.paper import NO_DEFAULT, RUNS_PER_CELL
+from relive._util.statistics import ALPHA
 from relive.experiments.spec import SCENARIO_NAMES
-from relive.report.comparison import ALPHA, METHODS, NEAR_SDS, POINTS, RANGE_SDS, TESTED_RUNS, Compared, Comparison
-from relive.report.style import BOUNDS, METHOD_TITLES, PROTOCOL_TITLES, SCENARIO_TITLES, settings_text
+from relive.paper.comparison import METHODS, NEAR_SDS, POINTS, RANGE_SDS, TESTED_RUNS, Compared, Comparison
+from relive.paper.published import NO_DEFAULT, RUNS_PER_CELL
+from relive.report.style import PROTOCOL_TITLES, SCENARIO_TITLES, method_bound, method_title, settings_text
 
 VERDICT_STYLES = {
     "agrees": "green",
@@ -107,7 +108,7 @@ def settings_notes(table: Comparison) -> list[str]:
         if elsewhere is not None and all(cell.settings == elsewhere for cell in cells):
             said += " (from the authors' later report: the 2018 code has no default)"
         if said:
-            notes.append(f"{METHOD_TITLES[method]}: {said}")
+            notes.append(f"{method_title(method)}: {said}")
     return notes
 
 
@@ -136,7 +137,7 @@ def _text_cell(cell: Compared | None) -> Text:
 
 
 def _method_text(method: str, gap: str = " ") -> str:
-    return METHOD_TITLES[method] + (f"{gap}({BOUNDS[method]})" if method in BOUNDS else "")
+    return method_title(method) + (f"{gap}({method_bound(method)})" if method_bound(method) else "")
 
 
 def as_markdown(table: Comparison) -> str:
@@ -185,8 +186,8 @@ def as_latex(table: Comparison) -> str:
     lines += [r"\begin{center}", r"\begin{tabular}{llll} \toprule", head + r" \\ \midrule"]
     for method in METHODS:
         cells = [table.cells.get((scenario, method)) for scenario in SCENARIO_NAMES]
-        bound = rf" -- \emph{{{BOUNDS[method]}}}" if method in BOUNDS else ""
-        lines.append(METHOD_TITLES[method] + bound + "".join(f" & {_latex_cell(cell)}" for cell in cells) + r" \\")
+        bound = rf" -- \emph{{{method_bound(method)}}}" if method_bound(method) else ""
+        lines.append(method_title(method) + bound + "".join(f" & {_latex_cell(cell)}" for cell in cells) + r" \\")
         published = [r"\small " + _latex(accuracy_text(*cell.published)) if cell else "" for cell in cells]
         lines.append(r"\quad \small published" + "".join(f" & {text}" for text in published) + r" \\")
         if method in ("none", METHODS[-2]):

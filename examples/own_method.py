@@ -1,0 +1,74 @@
+"""A method of one's own, in a file of one's own: experience replay from a small buffer of real samples.
+
+    relive run --method examples/own_method.py:ExperienceReplay --dataset digits --iters 500
+    relive compare --method none --method examples/own_method.py:ExperienceReplay --dataset digits --iters 500
+
+It keeps data, which most of the methods here are made to avoid, and says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from relive import Method
+from relive.core.batch import Batch, concat, hard_rows
+from relive.data.tasks import Task
+from relive.networks import Classifier
+
+
+class ExperienceReplay(Method):
+    """Keep some samples of every task, and train on a batch of them beside each batch of new ones."""
+
+    title = "ER"
+    reference = "Rolnick et al. 2019, experience replay"
+    keeps_data = True
+    limits = {"size": (1, 1e6)}  # noqa: RUF012
+    explain = {"size": "how many samples are kept in all"}  # noqa: RUF012
+
+    def __init__(self, size: float = 200) -> None:
+        self.size = size
+        self.x_ = torch.empty(0, 0)
+        self.label_ = torch.empty(0, dtype=torch.long)  # position within the task's classes
+        self.task_ = torch.empty(0, dtype=torch.long)
+
+    def replay(self, net: Classifier, current: Batch, seen: int, rng: torch.Generator) -> Batch | None:
+        if not len(self.task_):
+            return None
+        scenario, n = self.problem.scenario, min(len(current), len(self.task_))
+        chosen = torch.randperm(len(self.task_), generator=rng)[:n]
+        parts = []
+        for k in sorted(set(self.task_[chosen].tolist())):
+            rows = chosen[self.task_[chosen] == k]
+            unit = scenario.units(k)[self.label_[rows]]
+            mine = hard_rows(self.x_[rows], unit, scenario.active(k, seen), self.task_[rows])
+            parts.append(mine.times(len(rows) / n))
+        return concat(parts)
+
+    def after_task(self, net: Classifier, task: Task, seen: int) -> None:
+        room = int(self.size) // seen  # for each task
+        kept = torch.cat([(self.task_ == k).nonzero().flatten()[:room] for k in range(seen - 1)] or [self.task_])
+        new = torch.randperm(len(task.train), generator=torch.Generator().manual_seed(seen))[:room]
+        old_x = self.x_[kept] if len(kept) else torch.empty(0, task.n_inputs)
+        self.x_ = torch.cat([old_x, task.train.inputs(new)])
+        self.label_ = torch.cat([self.label_[kept], task.train.labels[new]])
+        self.task_ = torch.cat([self.task_[kept], torch.full((len(new),), seen - 1)])
+
+    def state(self) -> dict[str, Tensor]:
+        return {"x": self.x_, "label": self.label_, "task": self.task_}
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        self.x_, self.label_, self.task_ = state["x"], state["label"], state["task"]
+
+    def stored_numbers(self, tasks: Sequence[Task]) -> int:
+        return self.x_.numel() + self.label_.numel() + self.task_.numel()
+
+
+if __name__ == "__main__":
+    from relive import make_spec, run
+
+    for method in ("none", f"{__file__}:ExperienceReplay"):
+        spec = make_spec("split", "class", method, dataset="digits", iters=200, hidden=100)
+        print(f"{spec.method.rpartition(':')[2]:<18} {100 * run(spec).result.average_accuracy:.1f} %")

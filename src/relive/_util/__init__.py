@@ -1,0 +1,1 @@
+"""What everything else stands on: files, errors, seeds, versions. It knows nothing of learning."""

@@ -1,0 +1,157 @@
+"""What there is of a kind, by name: facts that can be read without importing what they are about.
+
+A registry is filled from three sides: the package's own catalogue, installed packages (entry points of the registry's
+group), and the command line, where ``my_file.py:Thing`` or ``package.module:Thing`` names something that is in none.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib
+import importlib.util
+import sys
+from collections.abc import Iterator, Mapping
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar
+
+from relive._util.errors import InputError, unknown
+
+
+class Named(Protocol):
+    """Facts with a name, and where what they are about lives."""
+
+    @property
+    def name(self) -> str:
+        """What it is called on the command line."""
+
+    @property
+    def home(self) -> str:
+        """``package.module:object``."""
+
+
+Facts = TypeVar("Facts", bound=Named)
+
+
+class Registry(Mapping[str, Facts], Generic[Facts]):
+    """Facts by name.
+
+    Parameters
+    ----------
+    kind
+        What it is a registry of, for messages: "method".
+    group
+        The entry points that installed packages register facts under: "relive.methods". Each is an object of facts.
+    facts
+        What there is from the start.
+    """
+
+    def __init__(self, kind: str, group: str, facts: list[Facts]) -> None:
+        self.kind = kind
+        self.group = group
+        self._own = {fact.name: fact for fact in facts}
+
+    def register(self, facts: Facts) -> None:
+        """Add facts, or replace those of the same name."""
+        self._own[facts.name] = facts
+
+    @functools.cached_property
+    def _installed(self) -> dict[str, Facts]:
+        """What installed packages add; none of them replaces what was there."""
+        return {fact.name: fact for fact in (point.load() for point in entry_points(group=self.group))}
+
+    def __getitem__(self, name: str) -> Facts:
+        facts = self._own.get(name) or self._installed.get(name)
+        if facts is None:
+            raise unknown(self.kind, name, self)
+        return facts
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._own or name in self._installed
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._installed | self._own)
+
+    def __len__(self) -> int:
+        return len(self._installed | self._own)
+
+
+def is_address(name: str) -> bool:
+    """Say whether a name says where something is: ``my_file.py:Thing`` or ``package.module:Thing``.
+
+    >>> is_address("my_file.py:Mine"), is_address("online-ewc")
+    (True, False)
+    """
+    return ":" in name
+
+
+def short_name(name: str) -> str:
+    """Return what to call something that was named by where it is; any other name stays as it is.
+
+    >>> short_name("here/my_file.py:load"), short_name("/data/my.npz"), short_name("digits")
+    ('my_file.load', 'my.npz', 'digits')
+    """
+    place, colon, attribute = name.rpartition(":")
+    if colon:
+        return f"{Path(place).name.removesuffix('.py')}.{attribute}"
+    return Path(name).name or name
+
+
+def load_object(address: str) -> Any:
+    """Return the object at an address.
+
+    >>> load_object("math:pi") > 3
+    True
+    """
+    place, _, attribute = address.rpartition(":")
+    module = _module_of_file(Path(place)) if place.endswith(".py") else _module(place)
+    try:
+        return getattr(module, attribute)
+    except AttributeError:
+        there = [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]
+        raise InputError(f"{place} has no {attribute!r}; it has: {', '.join(there) or 'nothing'}") from None
+
+
+def _module(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f"there is no module {name!r}: {error}. A file is named with its ending, as {name}.py"
+        ) from error
+
+
+def _module_of_file(path: Path) -> Any:
+    """Import a file; the same contents are imported once, so that a class stays the same class."""
+    if not path.is_file():
+        raise InputError(f"there is no file {path}")
+    name = f"relive_user_{path.stem}_{digest_of_file(path)}"
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        try:
+            spec.loader.exec_module(module)
+        except BaseException:
+            del sys.modules[name]
+            raise
+    return sys.modules[name]
+
+
+def digest_of_address(address: str) -> str:
+    """Return a short digest of the file that an address names."""
+    place = address.rpartition(":")[0]
+    if place.endswith(".py"):
+        path = Path(place)
+        if not path.is_file():
+            raise InputError(f"there is no file {path}")
+        return digest_of_file(path)
+    return digest_of_file(Path(_module(place).__file__))
+
+
+def digest_of_file(path: Path) -> str:
+    """Return a short digest of a file's contents."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:12]

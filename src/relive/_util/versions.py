@@ -1,0 +1,63 @@
+"""Which code this is, and what runs it."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import platform
+from collections.abc import Iterable
+from importlib.metadata import version
+from pathlib import Path
+
+
+def versions() -> dict[str, str]:
+    """Return what the bits of a result depend on besides what was asked for."""
+    packages = {name: version(name) for name in ("relive", "torch", "numpy")}
+    return packages | {"python": platform.python_version(), "machine": platform.machine(), "code": _code_digest()}
+
+
+def provenance() -> dict[str, str]:
+    """Return what made a result: the versions, and the kind of processor, on which its time depends."""
+    return versions() | {"processor": processor()}
+
+
+@functools.cache
+def processor() -> str:
+    """Return the kind of processor, as exactly as the system tells (Linux on x86 its model, others only a family)."""
+    try:
+        cpuinfo = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:  # not Linux
+        cpuinfo = ""
+    return _named(cpuinfo) or platform.processor() or platform.machine()
+
+
+def _named(cpuinfo: str) -> str:
+    r"""Return the first processor's name with its family and model: in virtual machines many kinds have one name.
+
+    >>> _named("cpu family : 6\nmodel : 207\nmodel name : Intel(R) Xeon(R) Processor\n\nmodel name : Another\n")
+    'Intel(R) Xeon(R) Processor (family 6, model 207)'
+    >>> _named("processor : 0\nCPU part : 0xd0c\n")
+    ''
+    """
+    lines = (line.partition(":") for line in cpuinfo.partition("\n\n")[0].splitlines())
+    said = {key.strip(): value.strip() for key, _, value in lines}
+    if "model name" not in said:
+        return ""
+    return f"{said['model name']} (family {said.get('cpu family', '?')}, model {said.get('model', '?')})"
+
+
+TRAINS = ("_util", "data", "networks", "core", "methods", "experiments/execute.py")  # what decides a run's bits
+
+
+@functools.cache
+def _code_digest() -> str:
+    """Return a short digest of the source that trains, so that a result can be traced to the code that made it."""
+    package = Path(__file__).parents[1]
+    digest = hashlib.sha256()
+    for path in sorted(path for part in TRAINS for path in _sources(package / part)):
+        digest.update(path.relative_to(package).as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def _sources(path: Path) -> Iterable[Path]:
+    return [path] if path.is_file() else path.rglob("*.py")

@@ -1,0 +1,1 @@
+"""The scikit-learn estimator and its parts, and the model file."""

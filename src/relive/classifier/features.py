@@ -1,0 +1,109 @@
+"""What inputs are to a model: numbers in [0, 1] as they are, any others standardised by the first task."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from relive._util.errors import InputError
+
+Array = npt.NDArray[Any]
+LIMIT = 10.0  # standardised features grow like a logarithm from here: a later task may lie far from the first
+
+ROUNDING = 1e-6  # what a scaler may be off [0, 1]
+
+
+@dataclass(frozen=True)
+class Features:
+    """How samples become inputs of the network, decided at the first task and then kept.
+
+    Attributes
+    ----------
+    likelihood
+        ``"bernoulli"`` or ``"gaussian"``.
+    mean, scale
+        (inputs,) float64 each: an input is (x − mean) / scale; 0 and 1 for Bernoulli.
+    """
+
+    likelihood: str
+    mean: Array
+    scale: Array
+
+    @classmethod
+    def of(cls, data: Array, likelihood: str) -> Self:
+        """Decide by the first task's samples.
+
+        ``"auto"`` takes bytes (``uint8``) and numbers within [0, 1] for Bernoulli, everything else for Gaussian.
+
+        >>> Features.of(np.array([[0.0, 0.5], [1.0, 0.2]]), "auto").likelihood
+        'bernoulli'
+        >>> Features.of(np.array([[0.0, 5.0], [1.0, 7.0]]), "auto").mean.tolist()
+        [0.5, 6.0]
+        """
+        if likelihood == "auto":
+            likelihood = "bernoulli" if _within_bounds(data) else "gaussian"
+        if data.dtype == np.uint8 and likelihood == "bernoulli" and data.max() <= 1:
+            warnings.warn(
+                "X is uint8 with no value above 1, but bytes are taken for 0 to 255: give zeros and ones as floats",
+                stacklevel=2,
+            )
+        mean, scale = np.zeros(data.shape[1]), np.ones(data.shape[1])
+        if likelihood == "gaussian":
+            if (data == data[:1]).all():  # the mean would be the sample itself, and stay in the model
+                raise InputError(
+                    "n_samples = 1, or all the same: the first task of features outside [0, 1] sets their mean and "
+                    "scale, give it at least 2 different samples"
+                )
+            with np.errstate(over="ignore", invalid="ignore"):
+                mean, deviation = data.mean(0, dtype=np.float64), data.std(0, dtype=np.float64)
+            if not np.isfinite(deviation).all():
+                raise InputError(f"X has values up to {np.abs(data).max():g}: too large to be standardised")
+            still = deviation <= 1e-9 * np.abs(mean)  # a feature that does not vary keeps its unit
+            scale = np.where(still, 1.0, deviation)
+        return cls(likelihood, mean, scale)
+
+    def check(self, data: Array) -> None:
+        """Refuse samples that cannot be learned from."""
+        if self.likelihood == "bernoulli" and not _within_bounds(data):
+            raise InputError(
+                f"X has values from {data.min():.9g} to {data.max():.9g}, but this model takes inputs for numbers in "
+                "[0, 1] (likelihood 'bernoulli'): scale them, give bytes as uint8, or begin a new model with "
+                "likelihood='gaussian' (relive fit --likelihood gaussian)"
+            )
+        with np.errstate(over="ignore"):
+            furthest = (np.abs(data).max(0) + np.abs(self.mean)) / self.scale
+        if not np.isfinite(furthest).all():
+            raise InputError(
+                f"feature {int(furthest.argmax()) + 1} of X has values up to {np.abs(data).max():g}, too far from "
+                "those of the first task: leave these samples out, or scale the feature for all tasks"
+            )
+
+    def rows(self, data: Array) -> Tensor:
+        """Return samples as training keeps them, (n, inputs): bytes as they are, all others as the network's inputs."""
+        if self.likelihood == "bernoulli" and data.dtype == np.uint8:
+            return torch.from_numpy(np.array(data))
+        return self.inputs(data)
+
+    def inputs(self, data: Array) -> Tensor:
+        """Return samples as the network takes them, (n, inputs) float32."""
+        if self.likelihood == "bernoulli":
+            x = torch.from_numpy(np.array(data)).float()
+            return x.div_(255) if data.dtype == np.uint8 else x
+        standard = (data - self.mean) / self.scale
+        beyond = LIMIT * np.log(np.maximum(np.abs(standard) / LIMIT, 1))
+        return torch.from_numpy(standard.clip(-LIMIT, LIMIT) + np.sign(standard) * beyond).float()
+
+    def samples(self, inputs: Tensor) -> Array:
+        """Return what the network generated as samples, (n, features) float64."""
+        data: Array = inputs.double().numpy() * self.scale + self.mean
+        return data
+
+
+def _within_bounds(data: Array) -> bool:
+    return data.dtype == np.uint8 or bool(data.min() >= -ROUNDING and data.max() <= 1 + ROUNDING)

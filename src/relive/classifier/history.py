@@ -1,0 +1,138 @@
+"""Earlier versions of a file beside it: ``FILE.kept-1`` the newest, ``FILE.kept-2`` the one before, and so on.
+
+The file itself is never moved away: an earlier version is a second name of the same bytes. Whatever is interrupted, the
+file is whole, and the next change puts the numbers in order again.
+"""
+
+from __future__ import annotations
+
+import filecmp
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from relive._util.errors import InputError, ReliveError
+from relive._util.files import acquire, release, sync_directory
+
+
+def kept(path: Path) -> list[Path]:
+    """Return the earlier versions of a file that there are, the newest first."""
+    prefix = f"{path.name}.kept-"
+    names = (entry.name for entry in os.scandir(path.parent) if entry.is_file(follow_symlinks=False))
+    numbers = [int(n) for name in names if name.startswith(prefix) and _is_number(n := name.removeprefix(prefix))]
+    return [_numbered(path, n) for n in sorted(numbers)]
+
+
+@contextmanager
+def keeping(path: Path, n: int) -> Iterator[None]:
+    """Have what the file holds now be its newest earlier version, while it is replaced; n of them stay.
+
+    If replacing it fails, everything is as before.
+    """
+    try:
+        with _told(path):
+            _settle(path)
+            if n and path.exists():
+                for i, version in reversed(list(enumerate(kept(path), 1))):
+                    os.replace(version, _numbered(path, i + 1))
+                _second_name(path, _numbered(path, 1))
+        yield
+        with _told(path):
+            for version in kept(path)[n:]:
+                version.unlink()
+            sync_directory(path.parent)
+    except BaseException:
+        with suppress(OSError):
+            _settle(path)
+        raise
+
+
+def roll_back(path: Path, check: Callable[[Path], object]) -> Path | None:
+    """Bring the newest earlier version back, and return where the file lies that it took the place of, if any.
+
+    ``check`` is given that version first; if it raises, the file stays as it is.
+    """
+    with _told(path):
+        _settle(path)
+        versions = kept(path)
+        if not versions and not path.exists():
+            raise InputError(f"there is no model {path}")
+        if not versions:
+            raise InputError(f"there is no earlier version of {path}: relive fit keeps them with --keep N")
+        check(versions[0])
+        undone = _free(path) if path.exists() else None
+        if undone is not None:
+            _second_name(path, undone)
+        _second_name(versions[0], path)
+        _settle(path)
+        sync_directory(path.parent)
+    return undone
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Be the only one who changes a file; ends at once, however this process does."""
+    lock = path.with_name(f".{path.name}.lock")
+    with _told(path):
+        handle = acquire(lock)
+    if handle is None:
+        raise InputError(f"{path} is being changed by another process: wait for it, or stop it")
+    try:
+        yield
+    finally:
+        release(lock, handle)
+
+
+def tidy(path: Path) -> None:
+    """Remove what killed processes left half-written. Only for who holds the lock."""
+    with _told(path):
+        for entry in list(os.scandir(path.parent)):
+            if entry.name.startswith(f".{path.name}.") and entry.name.endswith(".tmp"):
+                Path(entry.path).unlink(missing_ok=True)
+
+
+def _settle(path: Path) -> None:
+    """Finish or undo what was interrupted: no version that is the file itself, no gap in the numbers."""
+    versions = kept(path)
+    if versions and path.exists() and filecmp.cmp(versions[0], path, shallow=False):
+        versions.pop(0).unlink()
+    for i, version in enumerate(versions, 1):
+        if version != _numbered(path, i):
+            os.replace(version, _numbered(path, i))
+
+
+def _second_name(path: Path, other: Path) -> None:
+    """Have another name stand for the same bytes, at once; a copy where the disk knows no second names."""
+    temporary = path.with_name(f".{path.name}.name.tmp")
+    temporary.unlink(missing_ok=True)
+    try:
+        os.link(path, temporary)
+    except OSError:
+        shutil.copyfile(path, temporary)
+    os.replace(temporary, other)
+
+
+def _free(path: Path) -> Path:
+    """Return a name for a file that is rolled back from, one that nothing has yet."""
+    undone, i = path.with_name(f"{path.name}.undone"), 2
+    while undone.exists():
+        undone, i = path.with_name(f"{path.name}.undone-{i}"), i + 1
+    return undone
+
+
+def _numbered(path: Path, n: int) -> Path:
+    return path.with_name(f"{path.name}.kept-{n}")
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and text[0] != "0"
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise ReliveError(f"cannot write {path}: {error.strerror or error}") from error

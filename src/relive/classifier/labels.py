@@ -1,0 +1,124 @@
+"""Labels as users give them: numbers or strings of any kind, kept exactly, in the order in which they were met."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from numbers import Number
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils import assert_all_finite
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+from torch import Tensor
+
+from relive._util.errors import InputError
+from relive.data.readers.samples import blank, exact, number
+
+Array = npt.NDArray[Any]
+
+
+def label_array(y: Any) -> Array:
+    """Return labels as an array of whole numbers, numbers, booleans or strings.
+
+    >>> label_array(["yes", "no"]).tolist()
+    ['yes', 'no']
+    """
+    if isinstance(y, Tensor):
+        y = y.detach().cpu().numpy()
+    array: Array = column_or_1d(np.asarray(y) if hasattr(y, "dtype") else y, warn=True)  # pandas' own types as objects
+    if array.dtype.kind not in "biufU":
+        array = _typed(array.tolist())
+    try:
+        assert_all_finite(array, input_name="y")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of many classes, which is no wonder where they are only declared
+            check_classification_targets(array)
+    except ValueError as error:
+        raise InputError(f"{error} Labels are whole numbers, booleans or strings, one for each sample.") from error
+    if array.dtype.kind not in "biufU":
+        raise InputError(f"labels of type {array.dtype}: they must be numbers or strings")
+    if array.dtype.kind == "U" and blank(array).any():
+        raise InputError("a label is an empty string: give each sample a label, or leave out those that have none")
+    return array
+
+
+def _typed(values: list[Any]) -> Array:
+    """Return Python objects as an array of one type, without changing any."""
+    kinds = {_kind(value): type(value).__name__ for value in values}
+    if len(kinds) > 1:
+        raise InputError(
+            f"labels of type {', '.join(sorted(kinds.values()))}: they must all be strings, all be numbers or all be "
+            "booleans"
+        )
+    if "strings" in kinds:
+        return np.array([str(value) for value in values])
+    if "numbers" in kinds and all(isinstance(value, int) for value in values):
+        array = exact(values)
+        if array is None:
+            raise InputError(f"labels of more than 64 bits, such as {max(values, key=abs)}: give them as strings")
+        return array
+    return np.array(values)
+
+
+def _kind(label: Any) -> str:
+    if isinstance(label, bool | np.bool_):
+        return "booleans"
+    return "strings" if isinstance(label, str) else "numbers" if isinstance(label, Number) else type(label).__name__
+
+
+def kind_of(labels: Array) -> str:
+    """Return what labels are: labels of two kinds are never the same.
+
+    >>> kind_of(np.array([True])), kind_of(np.array([1, 2])), kind_of(np.array(["1"]))
+    ('booleans', 'numbers', 'strings')
+    """
+    return {"b": "booleans", "U": "strings"}.get(labels.dtype.kind, "numbers")
+
+
+def joined(known: Array, new: Array) -> Array:
+    """Return the known labels, then those that are new; none is changed by being put beside the others.
+
+    >>> joined(np.array([3, 1]), np.array([1.0, 2.0])).tolist()
+    [3, 1, 2]
+    """
+    if not len(known) or not len(new):
+        return new if len(new) else known
+    if kind_of(known) != kind_of(new):
+        unlike = next(
+            (label for label in new.tolist() if isinstance(label, str) and number(label) is None), new[0].item()
+        )
+        raise InputError(
+            f"labels are {kind_of(new)} ({unlike!r}), but those known so far are {kind_of(known)} "
+            f"({known[0].item()!r}): give {kind_of(known)}, or begin a new model with {kind_of(new)} from its first "
+            "task on (in a CSV file 1 is a number, c1 a string)"
+        )
+    met = set(known.tolist())
+    values = [*known.tolist(), *(label for label in new.tolist() if label not in met)]
+    types: list[npt.DTypeLike] = [np.result_type(known, new)]
+    if known.dtype.kind in "iu" and all(int(label) == label for label in values):
+        values, types = [int(label) for label in values], [known.dtype, np.int64, np.uint64]
+    array = exact(values, types)
+    if array is None:
+        raise InputError(
+            f"labels of type {new.dtype} cannot be kept exactly beside those known so far, of type {known.dtype}: "
+            "use one type of label"
+        )
+    return array
+
+
+def digest_of(data: Array, y: Array) -> str:
+    """Return a digest of samples with their labels that does not depend on their order.
+
+    >>> a, b = np.array([[1.0, 2.0], [3.0, 4.0]]), np.array(["x", "y"])
+    >>> digest_of(a, b) == digest_of(a[::-1], b[::-1])
+    True
+    """
+    rows = np.ascontiguousarray(data, dtype=np.float64) + 0.0  # no bytes of its own for -0.0
+    digests = sorted(
+        hashlib.sha256(row.tobytes() + repr(label).encode()).digest()
+        for row, label in zip(rows, y.tolist(), strict=True)
+    )
+    return hashlib.sha256(b"".join(digests)).hexdigest()

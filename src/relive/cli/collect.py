@@ -1,0 +1,56 @@
+"""``relive collect``: bring finished runs into a ledger, a few files in place of a folder per run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from relive._util.errors import InputError
+from relive.cli.console import err, out
+
+RUNS_DIRS = Annotated[list[Path], typer.Argument(help="Runs directories, or other ledgers.", metavar="RUNS_DIR...")]
+INTO = Annotated[Path, typer.Option(help="The ledger; it is made if it is not there.")]
+SAMPLES = Annotated[
+    bool, typer.Option("--samples", help="Also take the pictures that generators made, which are large.")
+]
+REPLACE = Annotated[bool, typer.Option("--replace", help="Replace a run that the ledger has by a newer result of it.")]
+
+EXAMPLES = """Examples:
+
+relive collect runs --into reproduction
+
+relive collect runs other-machine/runs --into results --samples
+
+relive table --runs-dir reproduction  (a ledger is read like a runs directory)
+"""
+
+
+def command(runs_dirs: RUNS_DIRS, into: INTO, samples: SAMPLES = False, replace: REPLACE = False) -> None:
+    """Add finished runs to a ledger: one file of results per protocol, and one of pictures.
+
+    The runs directories stay as they are. A damaged result is left out and named.
+    """
+    from relive.experiments.ledger import add
+    from relive.experiments.store import Store
+
+    for path in runs_dirs:
+        if not path.is_dir():
+            raise InputError(f"there is no runs directory {path}")
+    added = 0
+    for path in runs_dirs:
+        store = Store(path)
+        results, damaged = store.scan()
+        for error in damaged:
+            err.print(f"[yellow]left out:[/] {err.escape(str(error))}")
+        pictures = {
+            f"{run.spec.name}/task{k}": array
+            for run in (results if samples else [])
+            for k, array in enumerate(store.samples(run.spec))
+        }
+        added += len(add(into, results, pictures, replace=replace))
+    files = [path for path in into.iterdir() if path.is_file()]
+    size = sum(path.stat().st_size for path in files) / 1e6
+    out.print(f"added     {added} {'run' if added == 1 else 'runs'}", markup=False)
+    out.print(f"ledger    {into}  ({len(files)} files, {size:.1f} MB)", markup=False)

@@ -1,0 +1,94 @@
+"""``relive compare``: any methods on any data set and protocol, side by side."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from relive._util.errors import InputError, unknown
+from relive.cli import run, sweeping
+from relive.cli.console import err, out
+from relive.experiments.spec import SCENARIO_NAMES
+
+METHODS = Annotated[
+    list[str], typer.Option("--method", help="One of `relive methods`, or my_file.py:MyMethod. Repeatable.")
+]
+SCENARIOS = Annotated[list[str] | None, typer.Option("--scenario", help="task, domain or class. Repeatable.")]
+SEEDS = Annotated[int, typer.Option(help="Runs of each method and scenario, with seeds 1, 2, …", min=1)]
+FORMAT = Annotated[str, typer.Option("--format", help="text, markdown, json or csv.")]
+FIGURES = Annotated[Path | None, typer.Option(help="Where the figures go: a folder in --runs-dir if not given.")]
+
+EXAMPLES = """Examples:
+
+relive compare --dataset digits --iters 500 --method none --method rtf --seeds 5
+
+relive compare --dataset digits --method rtf --method my_file.py:MyMethod --scenario task --scenario class
+
+relive compare --dataset my.npz --tasks 3 --method none --method rtf
+
+relive compare --dataset digits --protocol rotated --scenario domain --method none --method si
+
+relive compare --method si --method ewc --scenario task --seeds 3 --format json > compared.json
+"""
+
+
+def command(
+    method: METHODS,
+    scenario: SCENARIOS = None,
+    dataset: run.DATASET = "mnist",
+    protocol: run.PROTOCOL = "split",
+    encoder: run.ENCODER = "mlp",
+    seeds: SEEDS = 3,
+    tasks: run.TASKS = None,
+    iters: run.ITERS = None,
+    fidelity: run.FIDELITY = "as_run",
+    output_format: FORMAT = "text",
+    figures: FIGURES = None,
+    workers: sweeping.WORKERS = None,
+    engine: sweeping.ENGINE = "local",
+    scheduler: sweeping.SCHEDULER = None,
+    runs_dir: sweeping.RUNS_DIR = Path("runs"),
+    taken_from: sweeping.FROM = None,
+    data_dir: sweeping.DATA_DIR = None,
+    quiet: sweeping.QUIET = False,
+) -> None:
+    """Run some methods on the same tasks and compare them: a table, and figures against time and as learning goes on.
+
+    What is done already is skipped; interrupted at any moment, the same command goes on. Where a method does not work
+    in a scenario it is left out.
+    """
+    from relive.experiments.compare import side_by_side
+    from relive.experiments.sweep import specs_of
+    from relive.report import own_runs
+    from relive.report.figures import save
+
+    if output_format != "text" and output_format not in own_runs.FORMATS:
+        raise unknown("format", output_format, ["text", *own_runs.FORMATS])
+    given = {"tasks": tasks, "iters": iters, "encoder": encoder}
+    changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    scenarios = scenario or ["class"]
+    for name in scenarios:
+        if name not in SCENARIO_NAMES:
+            raise unknown("scenario", name, SCENARIO_NAMES)
+    specs = specs_of([protocol], scenarios, method, range(1, seeds + 1), dataset=dataset, fidelity=fidelity, **changes)
+    if not specs:
+        raise InputError("there is nothing to run: the chosen methods do not work in the chosen scenarios")
+    store = sweeping.make_store(runs_dir, taken_from)
+    with sweeping.make_engine(engine, workers, scheduler) as chosen:
+        sweeping.sweep(specs, chosen, store, data_dir, quiet)
+    results = [result for spec in specs if (result := store.load(spec)) is not None]
+    (group,) = side_by_side(results, method)
+    if output_format == "text":
+        out.print(own_runs.as_text(group), soft_wrap=False)
+    else:
+        sys.stdout.write(own_runs.FORMATS[output_format](group))
+    folder = figures or runs_dir / "figures"
+    for name, figure in (
+        ("compare-time", own_runs.time_figure(group)),
+        ("compare-learning", own_runs.learning_figure(group)),
+    ):
+        save(figure, folder, name)
+        err.print(f"figure    {folder / name}.png", markup=False)

@@ -1,0 +1,99 @@
+"""Rows of training: each row knows its input, its target, which units compete for it, and how much it counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from relive.core.losses import cross_entropy
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The rows of one training step, current and replayed alike.
+
+    Attributes
+    ----------
+    x
+        (m, inputs) the inputs.
+    target
+        (n, units) a probability for every output unit; one-hot is a hard target.
+    active
+        (n, units) bool, the units that the row's softmax runs over.
+    weight
+        (n,) the row's share of the total loss.
+    temperature
+        (n,) 1 for hard targets, T for distillation.
+    scale
+        (n,) a factor of the row's classification term alone: 1 for hard targets, T² (and, as run, one over the
+        number of active units) for distillation.
+    task
+        (m,) whose input it is; only XdG reads it.
+    source
+        (n,) which input each row is about, or None when it is one row per input. LwF's rows ask several things
+        about one input, and share its forward pass.
+    generated
+        (n,) how much each row counts in a generator's loss, or None if that is its weight.
+    """
+
+    x: Tensor
+    target: Tensor
+    active: Tensor
+    weight: Tensor
+    temperature: Tensor
+    scale: Tensor
+    task: Tensor
+    source: Tensor | None = None
+    generated: Tensor | None = None
+
+    def __len__(self) -> int:
+        return len(self.weight)
+
+    def times(self, factor: float) -> Batch:
+        """Return the same rows, each counting ``factor`` times as much."""
+        generated = None if self.generated is None else self.generated * factor
+        return replace(self, weight=self.weight * factor, generated=generated)
+
+    @property
+    def generator_weight(self) -> Tensor:
+        """How much each row counts in a generator's loss, (n,)."""
+        return self.weight if self.generated is None else self.generated
+
+    def classification_loss(self, logits: Tensor) -> Tensor:
+        """Return the weighted classification (or distillation) loss of all rows, given (m, units) logits."""
+        if self.source is not None:
+            logits = logits[self.source]
+        rows = cross_entropy(logits, self.target, self.active, self.temperature)
+        return (self.weight * self.scale) @ rows
+
+
+def hard_rows(x: Tensor, unit: Tensor, active: Tensor, task: Tensor) -> Batch:
+    """Return rows with one right unit each, weights summing to 1; ``active`` is (units,) or (n, units)."""
+    n, n_units = len(x), active.shape[-1]
+    one = torch.ones(n)
+    target = torch.zeros(n, n_units).scatter_(1, unit.unsqueeze(1), 1.0)
+    return Batch(x, target, active.expand(n, n_units), one / n, one, one, task)
+
+
+def concat(parts: list[Batch]) -> Batch:
+    """Join rows; parts that are about the very same inputs (the same tensor) keep them once."""
+    if len(parts) == 1:
+        return parts[0]
+    first = parts[0]
+    shared = all(part.x is first.x for part in parts)
+    if not shared and any(part.source is not None for part in parts):
+        raise ValueError("rows that share inputs can only be joined with rows about the same inputs")
+    every = torch.arange(len(first.x))
+    return Batch(
+        first.x if shared else torch.cat([part.x for part in parts]),
+        torch.cat([part.target for part in parts]),
+        torch.cat([part.active for part in parts]),
+        torch.cat([part.weight for part in parts]),
+        torch.cat([part.temperature for part in parts]),
+        torch.cat([part.scale for part in parts]),
+        first.task if shared else torch.cat([part.task for part in parts]),
+        torch.cat([every if part.source is None else part.source for part in parts]) if shared else None,
+        None if all(part.generated is None for part in parts) else torch.cat([part.generator_weight for part in parts]),
+    )

@@ -1,0 +1,161 @@
+"""What is to be known of a method without running it: its name and title, where it works, what can be set. No torch."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import numbers
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from relive._util.errors import InputError, unknown
+
+ALL_SCENARIOS = ("task", "domain", "class")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A number that a method takes.
+
+    Attributes
+    ----------
+    name, default
+        The constructor's argument.
+    low, high
+        Between what it must lie.
+    explain
+        What it is, in half a sentence.
+    symbol
+        How a paper writes it: λ.
+    percent
+        Whether people say it in percent.
+    """
+
+    name: str
+    default: float
+    low: float = -math.inf
+    high: float = math.inf
+    explain: str = ""
+    symbol: str = ""
+    percent: bool = False
+
+
+@dataclass(frozen=True)
+class MethodFacts:
+    """What others need to know of a method.
+
+    Attributes
+    ----------
+    name
+        On the command line.
+    home
+        ``package.module:Class``, or ``file.py:Class``.
+    title, reference
+        For people: a short name, and whose idea it is.
+    scenarios, why_not
+        Where it works, and why not elsewhere.
+    settings
+        What can be set, with defaults and limits.
+    choices
+        The fidelity choices that change what it does.
+    keeps_data
+        Whether it keeps inputs of earlier tasks.
+    bound
+        "lower bound" or "upper bound", if it is shown as one.
+    colour, marker
+        How it is drawn; if empty, a pair that no other method has is given.
+    """
+
+    name: str
+    home: str
+    title: str
+    reference: str = ""
+    scenarios: tuple[str, ...] = ALL_SCENARIOS
+    why_not: str = ""
+    settings: tuple[Setting, ...] = ()
+    choices: tuple[str, ...] = ()
+    keeps_data: bool = False
+    bound: str = ""
+    colour: str = ""
+    marker: str = ""
+
+    @property
+    def defaults(self) -> dict[str, float]:
+        """Every setting's default, by name."""
+        return {setting.name: setting.default for setting in self.settings}
+
+    @property
+    def limits(self) -> dict[str, tuple[float, float]]:
+        """The lowest and the highest value of every setting, by name."""
+        return {setting.name: (setting.low, setting.high) for setting in self.settings}
+
+    def check_settings(self, settings: Mapping[str, Any]) -> None:
+        """Refuse settings that the method does not have, or that are out of range."""
+        known = {setting.name: setting for setting in self.settings}
+        for name, value in settings.items():
+            if name not in known:
+                if not known:
+                    raise InputError(f"unknown setting {name!r}: {self.title} has no settings")
+                raise unknown(f"setting of {self.title}", name, known)
+            low, high = known[name].low, known[name].high
+            number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+            if not number or not math.isfinite(value) or not low <= value <= high:
+                bounds = f"at least {low:g} and at most {high:g}"
+                raise InputError(f"setting {name} = {value} of {self.title} is out of range: it must be {bounds}")
+
+    def check_scenario(self, scenario: str) -> None:
+        """Refuse a scenario that the method cannot work in, and say why."""
+        if scenario not in self.scenarios:
+            raise InputError(
+                f"{self.title} does not work in scenario {scenario!r}: {self.why_not}. "
+                f"It supports: {', '.join(self.scenarios)}"
+            )
+
+
+def facts_of(method: type) -> MethodFacts:
+    """Return a method's facts: its class attribute ``facts``, or what its other attributes and its constructor say.
+
+    Every attribute may be missing: ``title`` is then the class's name, ``reference`` the first line of its docstring,
+    ``scenarios`` all three, the settings the constructor's arguments with their defaults, within no ``limits``.
+    """
+    if "facts" in vars(method):
+        found: MethodFacts = vars(method)["facts"]
+        return found
+    said: dict[str, Any] = {}  # by the class and those above it, up to one that has facts
+    for cls in method.__mro__:
+        if "facts" in vars(cls):
+            break
+        said = dict(vars(cls)) | said
+    limits, symbols, explain = (said.get(name, {}) for name in ("limits", "symbols", "explain"))
+    settings = []
+    for name, default in _arguments(method).items():
+        if not isinstance(default, numbers.Real) or isinstance(default, bool):
+            raise InputError(
+                f"setting {name} of {method.__name__} is {default!r} by default: a setting is a number with a default"
+            )
+        low, high = limits.get(name, (-math.inf, math.inf))
+        settings.append(Setting(name, float(default), low, high, explain.get(name, ""), symbols.get(name, "")))
+    words = re.findall("[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+", method.__name__)
+    return MethodFacts(
+        name=said.get("name", "-".join(words).lower() or method.__name__),
+        home=f"{method.__module__}:{method.__qualname__}",
+        title=said.get("title", method.__name__),
+        reference=said.get("reference", (inspect.getdoc(method) or "").partition("\n")[0].rstrip(".")),
+        scenarios=tuple(said.get("scenarios", ALL_SCENARIOS)),
+        why_not=said.get("why_not", "its class says so"),
+        settings=tuple(settings),
+        choices=tuple(said.get("choices", ())),
+        keeps_data=bool(said.get("keeps_data", False)),
+        colour=said.get("colour", ""),
+        marker=said.get("marker", ""),
+    )
+
+
+def _arguments(method: type) -> dict[str, Any]:
+    """Return the constructor's arguments with their defaults."""
+    if method.__init__ is object.__init__:  # type: ignore[misc]
+        return {}
+    parameters = inspect.signature(method).parameters.values()
+    return {p.name: p.default for p in parameters}

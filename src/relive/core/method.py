@@ -1,0 +1,94 @@
+"""What a continual-learning method is: what it changes about fine-tuning, which the hooks' defaults are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from relive._util.fidelity import Fidelity
+from relive.core.batch import Batch
+from relive.core.facts import MethodFacts
+from relive.core.scenarios import Scenario
+from relive.data.tasks import Task
+from relive.networks import Classifier, Sizes
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a method is told once: the network's sizes, the scenario, rows per step, and the fidelity choices."""
+
+    sizes: Sizes
+    scenario: Scenario
+    batch_size: int
+    fidelity: Fidelity
+
+
+class Method:
+    """What a method changes about training on each task in the standard way.
+
+    A method overrides the hooks that it needs. Its constructor's arguments are its settings: numbers with defaults. The
+    learner calls ``build`` when it is made, and again, with ``grow`` after it, when the network gets more output units:
+    neither may touch what was learned. For every task it calls ``before_task`` and ``training_groups``, for every
+    iteration ``replay``, ``loss``, ``regularise`` and ``after_step``, and then ``after_task``. ``seen`` counts the
+    tasks so far, the current one included.
+    """
+
+    facts: ClassVar[MethodFacts]  # optional: a user's class may say title, settings' limits and so on as attributes
+    problem: Problem
+
+    def build(self, problem: Problem, rng: torch.Generator) -> Classifier:
+        """Return a new network for the problem."""
+        self.problem = problem
+        return Classifier(problem.sizes, rng)
+
+    def logits(self, net: Classifier, x: Tensor, task: Tensor) -> Tensor:
+        """Return (n, units) logits of inputs that belong to ``task`` (n,); training and evaluation use this."""
+        logits: Tensor = net(x)
+        return logits
+
+    def training_groups(self, seen: int) -> list[list[int]]:
+        """Return the tasks to draw current rows from; each group is a batch of its own, groups count equally."""
+        return [[seen - 1]]
+
+    def before_task(self, net: Classifier, seen: int) -> None:
+        """Get ready for a new task; ``net`` is as the task before left it."""
+
+    def replay(self, net: Classifier, current: Batch, seen: int, rng: torch.Generator) -> Batch | None:
+        """Return rows to add for the earlier tasks, their weights summing to 1, or None."""
+        return None
+
+    def loss(self, net: Classifier, batch: Batch, rng: torch.Generator) -> Tensor:
+        """Return the weighted loss of all rows."""
+        return batch.classification_loss(self.logits(net, batch.x, batch.task))
+
+    def regularise(self, theta: list[Tensor], gradient: list[Tensor]) -> None:
+        """Add the regulariser's gradient to ``gradient``, one tensor per parameter."""
+
+    def after_step(self, theta: list[Tensor], gradient: list[Tensor]) -> None:
+        """Look at the parameters after a step, and at the gradient that it followed."""
+
+    def after_task(self, net: Classifier, task: Task, seen: int) -> None:
+        """Take from the finished task what is needed later."""
+
+    def grow(self, net: Classifier) -> None:
+        """Make what is remembered per parameter as large as a network that has got more output units."""
+
+    def state(self) -> dict[str, Tensor]:
+        """Return all that the method remembers between tasks, apart from the network."""
+        return {}
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        """Take back what ``state`` returned."""
+
+    @staticmethod
+    def upgraded(state: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Return the state that an earlier version of the method wrote as this version would have written it."""
+        return state
+
+    def stored_numbers(self, tasks: Sequence[Task]) -> int:
+        """Return how many numbers the method keeps between tasks, idle units' too, apart from the parameters."""
+        return sum(tensor.numel() for tensor in self.state().values())

@@ -1,0 +1,165 @@
+"""Task-IL, Domain-IL, Class-IL: which output units exist, which are active, and which is the answer.
+
+Everything else asks the scenario and never for its name.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from relive._util.errors import unknown
+from relive.networks.blocks import full_width
+
+
+class Scenario(ABC):
+    """What a continual learner is told about tasks, and what it must work out by itself.
+
+    Parameters
+    ----------
+    classes
+        For each task, in order, the ids of its classes. A label within a task is a position in that tuple.
+    """
+
+    name: str
+    title: str
+    needs_task: ClassVar[bool] = False  # whether a question must say which task it belongs to
+    shares_units: ClassVar[bool] = False  # whether all tasks answer with the same units
+
+    def __init__(self, classes: Sequence[Sequence[int]]) -> None:
+        self.classes = [tuple(ids) for ids in classes]
+        self._active: dict[tuple[int, int], Tensor] = {}
+
+    @property
+    @abstractmethod
+    def n_units(self) -> int:
+        """How many output units are in use once all tasks were met."""
+
+    @property
+    def width(self) -> int:
+        """How many output units the network has: full blocks of them; those beyond ``n_units`` are never active."""
+        return full_width(self.n_units)
+
+    @abstractmethod
+    def units(self, task: int) -> Tensor:
+        """Return the output unit of each of the task's classes, as a (classes,) tensor of indices."""
+
+    @abstractmethod
+    def _active_tasks(self, task: int, seen: int) -> Sequence[int]:
+        """Return the tasks whose units share one softmax for a row of ``task``."""
+
+    @abstractmethod
+    def groups(self, n_tasks: int) -> list[list[int]]:
+        """Split tasks 0..n-1 into groups whose rows are drawn together: one per head, or all in one."""
+
+    def active(self, task: int, seen: int) -> Tensor:
+        """Return the units that a row of ``task`` may answer with once ``seen`` tasks were met: (width,) bool.
+
+        The tensor is made once; don't change it.
+        """
+        if (task, seen) not in self._active:
+            mask = torch.zeros(self.width, dtype=torch.bool)
+            for other in self._active_tasks(task, seen):
+                mask[self.units(other)] = True
+            self._active[task, seen] = mask
+        return self._active[task, seen]
+
+
+class TaskIL(Scenario):
+    """Task-incremental: the task is always given, so every task has output units of its own.
+
+    >>> scenario = TaskIL([(0, 1), (2, 3)])
+    >>> scenario.active(task=1, seen=2).nonzero().flatten().tolist()
+    [2, 3]
+    """
+
+    name = "task"
+    title = "Task-IL"
+    needs_task = True
+
+    @property
+    def n_units(self) -> int:
+        return sum(len(ids) for ids in self.classes)
+
+    def units(self, task: int) -> Tensor:
+        first = sum(len(ids) for ids in self.classes[:task])
+        return torch.arange(first, first + len(self.classes[task]))
+
+    def _active_tasks(self, task: int, seen: int) -> Sequence[int]:
+        return [task]
+
+    def groups(self, n_tasks: int) -> list[list[int]]:
+        return [[task] for task in range(n_tasks)]
+
+
+class DomainIL(Scenario):
+    """Domain-incremental: the task is not given, and all tasks answer with the same units.
+
+    >>> scenario = DomainIL([(0, 1), (2, 3)])
+    >>> scenario.units(task=1).tolist(), scenario.active(task=0, seen=1).nonzero().flatten().tolist()
+    ([0, 1], [0, 1])
+    """
+
+    name = "domain"
+    title = "Domain-IL"
+    shares_units = True
+
+    @property
+    def n_units(self) -> int:
+        return max(len(ids) for ids in self.classes)
+
+    def units(self, task: int) -> Tensor:
+        return torch.arange(len(self.classes[task]))
+
+    def _active_tasks(self, task: int, seen: int) -> Sequence[int]:
+        return range(seen)
+
+    def groups(self, n_tasks: int) -> list[list[int]]:
+        return [list(range(n_tasks))]
+
+
+class ClassIL(Scenario):
+    """Class-incremental: the task is not given and must be inferred; every class has a unit of its own.
+
+    >>> scenario = ClassIL([(0, 1), (2, 3), (4, 5)])
+    >>> scenario.active(task=0, seen=2).nonzero().flatten().tolist()
+    [0, 1, 2, 3]
+    """
+
+    name = "class"
+    title = "Class-IL"
+
+    def __init__(self, classes: Sequence[Sequence[int]]) -> None:
+        super().__init__(classes)
+        self._unit: dict[int, int] = {}
+        for ids in self.classes:
+            for identity in ids:
+                self._unit.setdefault(identity, len(self._unit))
+        self._units = [torch.tensor([self._unit[identity] for identity in ids]) for ids in self.classes]
+
+    @property
+    def n_units(self) -> int:
+        return len(self._unit)
+
+    def units(self, task: int) -> Tensor:
+        return self._units[task]
+
+    def _active_tasks(self, task: int, seen: int) -> Sequence[int]:
+        return range(seen)
+
+    def groups(self, n_tasks: int) -> list[list[int]]:
+        return [list(range(n_tasks))]
+
+
+SCENARIOS: dict[str, type[Scenario]] = {scenario.name: scenario for scenario in (TaskIL, DomainIL, ClassIL)}
+
+
+def scenario_of(name: str, classes: Sequence[Sequence[int]]) -> Scenario:
+    """Return the scenario of that name for tasks with these classes."""
+    if name not in SCENARIOS:
+        raise unknown("scenario", name, SCENARIOS)
+    return SCENARIOS[name](classes)

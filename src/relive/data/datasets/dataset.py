@@ -1,0 +1,76 @@
+"""A data set: inputs and their classes, to learn from and to test with."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Inputs of any shape and their classes, to learn from and to test with.
+
+    Parameters
+    ----------
+    name : str
+        The data set's name, or the file, folder or loader that it comes from.
+    train_inputs, test_inputs : numpy.ndarray
+        Shape (n, height, width) for grey pictures, (n, height, width, 3) for colour, (n, features) for anything else.
+        Bytes, or float32: numbers in [0, 1], or standardised ones.
+    train_labels, test_labels : numpy.ndarray
+        The class of each input, 0 to K - 1.
+    top : int
+        The highest value of a byte: the one that becomes 1.
+    classes : tuple of str
+        What people call the classes; their numbers if it is empty.
+    digest : str
+        A short digest of what it was read from, if it is not in the catalogue.
+    """
+
+    name: str
+    train_inputs: NDArray[Any]
+    train_labels: NDArray[Any]
+    test_inputs: NDArray[Any]
+    test_labels: NDArray[Any]
+    top: int = 255
+    classes: tuple[str, ...] = ()
+    digest: str = ""
+
+    @property
+    def n_classes(self) -> int:
+        """How many classes there are."""
+        return int(self.train_labels.max()) + 1
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """What people call the classes."""
+        return self.classes or tuple(map(str, range(self.n_classes)))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of one input."""
+        return self.train_inputs.shape[1:]
+
+    @property
+    def is_pictures(self) -> bool:
+        """Whether an input is a picture, grey or in colour."""
+        return len(self.shape) == 2 or (len(self.shape) == 3 and self.shape[2] == 3)
+
+    @cached_property
+    def likelihood(self) -> str:
+        """What a generator takes inputs for: ``"bernoulli"`` for bytes and numbers in [0, 1], else ``"gaussian"``."""
+        x = self.train_inputs
+        return "bernoulli" if x.dtype == np.uint8 or (x.min() >= 0 and x.max() <= 1) else "gaussian"
+
+    @cached_property
+    def sha256(self) -> str:
+        """The SHA-256 of all that it holds but its name."""
+        digest = hashlib.sha256(repr((self.top, self.class_names)).encode())
+        for array in (self.train_inputs, self.train_labels, self.test_inputs, self.test_labels):
+            digest.update(f"{array.dtype.str} {array.shape} ".encode() + np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()

@@ -1,0 +1,298 @@
+"""A data set of one's own: a file, a folder of pictures, or a function that returns one.
+
+============================  ==========================================================================================
+``my.npz``                    arrays ``X`` and ``y``, or ``X_train``, ``y_train``, ``X_test`` and ``y_test``
+``my.csv``, ``my.parquet``    a column ``label``, all others are features
+``my_pictures``               a folder with a sub-folder per class, or with ``train`` and ``test``, which have those
+``my_file.py:load``           a function without arguments that returns ``X, y`` or all four arrays or a ``Dataset``
+============================  ==========================================================================================
+
+Without a part to test with, every fifth sample of each class is held out. Bytes and numbers within [0, 1] stay what
+they are; pictures of whole numbers from 0 to 255 are bytes; features of any other range are standardised by the mean
+and the standard deviation of the training part.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import inspect
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from relive._util.errors import InputError, unknown
+from relive._util.registry import digest_of_address, is_address, load_object
+from relive.data.catalogue import DATASETS
+from relive.data.datasets.dataset import Dataset
+from relive.data.datasets.recipes import console
+from relive.data.readers.folders import files_of, picture_shapes
+from relive.data.readers.own import read_own
+from relive.data.readers.samples import Samples, labels, numbers
+from relive.data.readers.tables import array_names
+
+Array = npt.NDArray[Any]
+Say = Callable[[str], None]
+Part = tuple[Array, Array]  # inputs (n, *shape) and their labels (n,)
+
+EVERY = 5  # one sample of so many is held out
+LARGEST = 128 * 128  # pixels of a picture that is taken as it is
+SMALLER = (28, 28)  # what pictures are brought to that are larger, or not all of one size, as relive fit does
+ROUNDING = 1e-6  # what a scaler may be off [0, 1]
+
+
+def load_own(name: str, *, quiet: bool = False) -> Dataset:
+    """Return the data set in a file or folder, or from a function at an address."""
+    path = Path(name)
+    tell = silent if quiet else say
+    if not path.exists():
+        _check_loader(name)
+        data, notes = _loaded(name, digest_of_address(name))
+        for note in notes:
+            tell(note)
+        return data
+    digest = digest_of_own(name)
+    if path.is_dir():
+        train, test = _folder(path, tell)
+    elif path.suffix.lower() == ".npz":
+        train, test = _npz(path)
+    elif path.suffix.lower() == ".py":
+        raise InputError(f"{name} is a program: name the function in it that returns the data, as {name}:load")
+    else:
+        train, test = _part(read_own(path)), None
+    return replace(_dataset(name, train, test, tell), digest=digest)
+
+
+def returned_by(loader: Callable[[], object], name: str, say: Say) -> Dataset:
+    """Return what a loader returned as a data set."""
+    if not _needs_nothing(loader):
+        raise InputError(f"{name} is {loader!r}: a loader is a function that is called without arguments")
+    found = loader()
+    if isinstance(found, Dataset):
+        data = _checked(replace(found, name=name))
+    elif isinstance(found, tuple) and len(found) in (2, 4):
+        parts = [
+            (numbers(np.asarray(x), f"X of {name}"), labels(np.asarray(y), f"y of {name}"))
+            for x, y in zip(found[::2], found[1::2], strict=True)
+        ]
+        data = _dataset(name, parts[0], parts[1] if len(parts) > 1 else None, say)
+    else:
+        raise InputError(
+            f"{name} returned {type(found).__name__}: a loader returns X and y, or X_train, y_train, X_test and "
+            "y_test, or a relive.Dataset"
+        )
+    return replace(data, digest=data.sha256[:12])
+
+
+def _needs_nothing(loader: object) -> bool:
+    """Say whether something can be called without arguments."""
+    try:
+        return callable(loader) and inspect.signature(loader).bind() is not None
+    except TypeError:
+        return False
+
+
+def digest_of_own(name: str) -> str:
+    """Return a short SHA-256 of a file's contents, of a folder's names and contents, or of what a function returns."""
+    path = Path(name)
+    if not path.exists():
+        _check_loader(name)
+        return _loaded(name, digest_of_address(name))[0].digest
+    try:
+        files = files_of(path) if path.is_dir() else [path]
+        stamps = tuple((str(file), *_stamp(file)) for file in files)
+        return _digest(path, stamps)
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}") from error
+
+
+def _check_loader(name: str) -> None:
+    """Refuse what is neither there nor an address."""
+    if not is_address(name):
+        if Path(name).suffix or os.sep in name:
+            raise InputError(f"there is no file or folder {name}")
+        raise unknown("data set", name, [*DATASETS, "or a file, folder or loader of your own"])
+
+
+@functools.lru_cache(maxsize=4)
+def _loaded(address: str, program: str) -> tuple[Dataset, list[str]]:
+    """Return what a function returns, and what is to be said of it; ``program`` is the digest of its file."""
+    notes: list[str] = []
+    return returned_by(load_object(address), address, notes.append), notes
+
+
+@functools.lru_cache(maxsize=16)
+def _digest(path: Path, stamps: tuple[tuple[object, ...], ...]) -> str:
+    """Return the digest of files; ``stamps`` tell whether they are still those that were read before."""
+    digest = hashlib.sha256()
+    for file, *_ in stamps:
+        content = Path(str(file)).read_bytes()
+        if path.is_dir():
+            relative = Path(str(file)).relative_to(path).as_posix()
+            digest.update(f"{relative}\0{len(content)}\0".encode())
+        digest.update(content)
+    return digest.hexdigest()[:12]
+
+
+def _stamp(file: Path) -> tuple[int, ...]:
+    about = file.stat()
+    return about.st_ino, about.st_mtime_ns, about.st_size
+
+
+def say(text: str) -> None:
+    """Say something on stderr."""
+    console().print(text)
+
+
+def silent(text: str) -> None:
+    """Say nothing."""
+
+
+def _npz(path: Path) -> tuple[Part, Part | None]:
+    there = array_names(path)
+    for x in ("X", "x"):
+        if f"{x}_train" in there:
+            train = read_own(path, x=f"{x}_train", y="y_train")
+            return _part(train), _part(read_own(path, x=f"{x}_test", y="y_test"))
+    if there and not {"X", "y"} <= set(there):
+        raise InputError(
+            f"{path} has the arrays {', '.join(there)}: a data set has X and y, or X_train, y_train, X_test and y_test"
+        )
+    return _part(read_own(path)), None
+
+
+def _folder(path: Path, say: Say) -> tuple[Part, Part | None]:
+    shapes = picture_shapes(path)
+    colour = any(len(shape) == 3 for shape in shapes)
+    sizes = sorted({shape[:2] for shape in shapes})
+    size = sizes[0] if len(sizes) == 1 and sizes[0][0] * sizes[0][1] <= LARGEST else SMALLER
+    if sizes and sizes != [size]:
+        found = f"{len(sizes)} sizes" if len(sizes) > 1 else f"{sizes[0][0]} × {sizes[0][1]} pixels"
+        say(f"{path}: its pictures are of {found}, and are brought to {size[0]} × {size[1]}")
+    image = (*size, 3) if colour else size
+    entries = {entry.name for entry in path.iterdir() if entry.is_dir()}
+    if {"train", "test"} == entries:
+        return _part(read_own(path / "train", image=image)), _part(read_own(path / "test", image=image))
+    return _part(read_own(path, image=image)), None
+
+
+def _part(samples: Samples) -> Part:
+    assert samples.y is not None  # labels are needed, so the reader has seen to it
+    return samples.x.reshape(len(samples.x), *(samples.image or samples.x.shape[1:])), samples.y
+
+
+def _dataset(name: str, train: Part, test: Part | None, say: Say) -> Dataset:
+    """Return labelled samples as a data set, with classes counted from 0."""
+    for x, y in [train] if test is None else [train, test]:
+        if x.ndim < 2 or len(x) != len(y) or not x.size:
+            raise InputError(f"{name} has X of shape {x.shape} and y of shape {y.shape}: give a row and a label each")
+        if not np.isfinite(x).all():
+            raise InputError(f"{name} has values that are missing or infinite: fill them in or leave these rows out")
+    values, codes = np.unique(train[1], return_inverse=True)
+    names = _texts(values)
+    if test is None:
+        held_out = _held_out(codes, names, name)
+        train, test = (train[0][~held_out], codes[~held_out]), (train[0][held_out], codes[held_out])
+        say(
+            f"{name}: every fifth sample of each class is held out for testing, {len(test[1]):,} of {len(codes):,}, "
+            "the same ones each time"
+        )
+    else:
+        train, test = (train[0], codes), (test[0], _coded(test[1], names, name))
+    if train[0].shape[1:] != test[0].shape[1:]:
+        raise InputError(
+            f"{name} has inputs of shape {train[0].shape[1:]} to learn from, and of {test[0].shape[1:]} to test with"
+        )
+    x_train, x_test, top = _scaled(_grey(train[0]), _grey(test[0]), name)
+    return _checked(Dataset(name, x_train, train[1], x_test, test[1], top, tuple(names)))
+
+
+def _held_out(codes: Array, names: list[str], name: str) -> npt.NDArray[np.bool_]:
+    """Return which samples are tested with, (n,): every fifth of each class, of fewer than five the last."""
+    held_out = np.zeros(len(codes), bool)
+    for code, called in enumerate(names):
+        rows = np.flatnonzero(codes == code)
+        if len(rows) < 2:
+            raise InputError(f"{name} has 1 sample of class {called!r}: give one to learn from, and one to test with")
+        held_out[rows[EVERY - 1 :: EVERY] if len(rows) >= EVERY else rows[-1:]] = True
+    return held_out
+
+
+def _coded(y: Array, names: list[str], name: str) -> Array:
+    """Return labels to test with as positions among the classes that are learned."""
+    values, codes = np.unique(y, return_inverse=True)
+    texts = _texts(values)
+    strange = [text for text in texts if text not in names]
+    if strange:
+        raise InputError(f"{name} tests with class {strange[0]!r}, of which there is nothing to learn from")
+    places: Array = np.array([names.index(text) for text in texts])[codes]
+    return places
+
+
+def _texts(values: Array) -> list[str]:
+    """Return what classes are called; 1.0 is 1."""
+    return [str(value) for value in (values.astype(np.int64) if values.dtype.kind == "f" else values).tolist()]
+
+
+def _grey(x: Array) -> Array:
+    """Return pictures with one channel without it."""
+    return x[..., 0] if x.ndim == 4 and x.shape[3] == 1 else x
+
+
+def _scaled(train: Array, test: Array, name: str) -> tuple[Array, Array, int]:
+    """Return inputs as the network takes them, and the value of a byte that becomes 1."""
+    if train.ndim > 2 and all(_are_bytes(x) for x in (train, test)) and train.max() > 1:
+        train, test = train.astype(np.uint8), test.astype(np.uint8)
+    if train.dtype == test.dtype == np.uint8:
+        return train, test, 255 if max(train.max(), test.max()) > 1 else 1
+    train, test = train.astype(np.float64), test.astype(np.float64)
+    if train.min() >= -ROUNDING and train.max() <= 1 + ROUNDING:
+        return train.clip(0, 1).astype(np.float32), test.clip(0, 1).astype(np.float32), 255
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean, deviation = train.mean(0), train.std(0)
+    if not np.isfinite(deviation).all():
+        raise InputError(f"{name} has values up to {np.abs(train).max():g}: too large to be standardised")
+    scale = np.where(deviation <= 1e-9 * np.abs(mean), 1.0, deviation)  # a feature that does not vary keeps its unit
+    return ((train - mean) / scale).astype(np.float32), ((test - mean) / scale).astype(np.float32), 255
+
+
+def _are_bytes(x: Array) -> bool:
+    """Say whether all numbers are whole and from 0 to 255."""
+    return x.dtype == np.uint8 or bool(x.min() >= 0 and x.max() <= 255 and (x == np.floor(x)).all())
+
+
+def _checked(data: Dataset) -> Dataset:
+    """Return a data set that can be learned, with floats of 32 bits; refuse any other."""
+    for part in ("train", "test"):
+        x, y = getattr(data, f"{part}_inputs"), getattr(data, f"{part}_labels")
+        if not isinstance(x, np.ndarray) or not isinstance(y, np.ndarray) or x.ndim < 2 or y.shape != (len(x),):
+            raise InputError(f"{data.name}: {part}_inputs must be an array (n, …), and {part}_labels one of (n,)")
+        if x.dtype != np.uint8 and x.dtype.kind != "f":
+            raise InputError(f"{data.name}: {part}_inputs has type {x.dtype}: give bytes (uint8) or floats")
+        if y.dtype.kind not in "iu" or not len(y) or y.min() < 0:
+            raise InputError(f"{data.name}: {part}_labels must be whole numbers from 0, and there must be some")
+    n = data.n_classes
+    if n < 2:
+        raise InputError(f"{data.name} has one class, {data.class_names[0]!r}: at least 2 are needed")
+    if len(data.class_names) != n:
+        raise InputError(f"{data.name} has {n} classes, but {len(data.class_names)} names for them")
+    for part, y in (("to learn from", data.train_labels), ("to test with", data.test_labels)):
+        missing = sorted(set(range(n)) - set(np.unique(y).tolist()))
+        if missing:
+            raise InputError(f"{data.name} has nothing {part} of class {data.class_names[missing[0]]!r}")
+    if data.test_labels.max() >= n:
+        raise InputError(f"{data.name} tests with class {data.test_labels.max()}, which is not learned")
+    if data.train_inputs.shape[1:] != data.test_inputs.shape[1:]:
+        raise InputError(f"{data.name} has inputs of shape {data.shape} to learn from, and others to test with")
+    if data.train_inputs.dtype != data.test_inputs.dtype:
+        raise InputError(
+            f"{data.name} has inputs of type {data.train_inputs.dtype} to learn from, and of {data.test_inputs.dtype} "
+            "to test with"
+        )
+    kind = np.uint8 if data.train_inputs.dtype == np.uint8 else np.float32
+    return replace(data, train_inputs=data.train_inputs.astype(kind), test_inputs=data.test_inputs.astype(kind))

@@ -1,0 +1,74 @@
+"""A data set by its name in the catalogue, or by the file, folder or loader of one's own that it is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from relive._util.errors import DataError
+from relive._util.registry import load_object
+from relive.data.catalogue import DATASETS
+from relive.data.datasets.dataset import Dataset
+from relive.data.datasets.own import digest_of_own, load_own, returned_by, say, silent
+from relive.data.datasets.recipes import Copy, Recipe
+
+
+def load_data(name: str, data_dir: Path | str | None = None, *, quiet: bool = False) -> Dataset:
+    """Return a data set, fetching it first if it is not on this machine.
+
+    Files of data sets in the catalogue are taken from the data folder (see :func:`recipes.data_home`); those that are
+    not there are asked of each of the data set's sources in turn, and stored in the folder's subfolder ``name``.
+    Whatever the place, a file is used only if its raw bytes have the right SHA-256, which is checked at every load.
+
+    Parameters
+    ----------
+    name : str
+        A name that ``relive data`` lists; or an NPZ, CSV or Parquet file, a folder of pictures with a sub-folder per
+        class, or a function that returns a data set: ``my_file.py:load`` (see :mod:`relive.data.datasets.own`).
+    data_dir : Path or str, optional
+        Where to look first, and to store what is fetched, instead of the user's cache.
+    quiet : bool
+        Whether to show no progress, nor what was held out for testing. A warning about a damaged cache is shown all
+        the same. All of it goes to stderr, and there is none when all files are in place.
+
+    Raises
+    ------
+    InputError
+        If there is no data set of that name, or it is none that can be learned.
+    DataError
+        If a file in a folder that the user chose is damaged or another's: what the user put there is not
+        replaced. In the user's cache, such a file is fetched anew with a warning. Also if no source has the
+        files, or they cannot be stored.
+
+    Examples
+    --------
+    >>> load_data("digits").train_inputs.shape
+    (1438, 8, 8)
+    """
+    if name not in DATASETS:
+        return load_own(name, quiet=quiet)
+    facts = DATASETS[name]
+    loader = load_object(facts.home)
+    if isinstance(loader, Recipe):
+        return loader.load(data_dir, quiet=quiet)
+    data = replace(returned_by(loader, name, silent if quiet else say), digest="")
+    if facts.sha256 and facts.sha256 != (data.sha256,):
+        raise DataError(f"{name} is not what it should be: expected SHA-256 {facts.sha256[0]}, found {data.sha256}")
+    return data
+
+
+def survey(name: str, data_dir: Path | str | None = None) -> list[Copy]:
+    """Return what lies in the data folder for each file of a data set in the catalogue; it need not have any."""
+    loader = load_object(DATASETS[name].home)
+    return loader.survey(data_dir) if isinstance(loader, Recipe) else []
+
+
+def digests_of_data(name: str) -> dict[str, str]:
+    """Return a short digest of a data set's contents by its name; nothing of one in the catalogue, which has its own.
+
+    Raises
+    ------
+    InputError
+        If there is no such data set.
+    """
+    return {} if name in DATASETS else {name: digest_of_own(name)}

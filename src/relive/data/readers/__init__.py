@@ -1,0 +1,1 @@
+"""One's own data: CSV, Parquet, NPZ and folders of pictures."""

@@ -1,0 +1,59 @@
+"""One's own data: what there is to read, by the kind of file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from relive._util.errors import DataError, InputError
+from relive.data.readers.folders import read_folder
+from relive.data.readers.samples import Samples
+from relive.data.readers.tables import read_csv, read_npz, read_parquet
+
+
+def read_own(
+    path: Path,
+    *,
+    needed: bool = True,
+    label: str = "label",
+    x: str = "X",
+    y: str = "y",
+    image: tuple[int, ...] = (28, 28),
+    task_column: str | None = None,
+    text_labels: bool = False,
+) -> Samples:
+    """Read samples from a CSV, Parquet or NPZ file, or from a folder of pictures.
+
+    Parameters
+    ----------
+    path
+        The file or the folder.
+    needed
+        Whether there must be labels. If not, a column of labels that is empty counts for none.
+    label
+        The column of labels, for a table.
+    x, y
+        The arrays of samples and labels, for NPZ.
+    image
+        The size that pictures are brought to, for a folder: height and width, and 3 for colour.
+    task_column
+        The column, or array, with each sample's task.
+    text_labels
+        Whether the labels of a CSV file stay strings even if all of them are numbers.
+    """
+    name = path.name.lower()
+    try:
+        if path.is_dir():
+            if task_column:
+                raise InputError(f"{path} is a folder of pictures: it has no column {task_column!r}")
+            return read_folder(path, image, needed)
+        if not path.exists():
+            raise InputError(f"there is no file or folder {path}")
+        if name.endswith((".csv", ".csv.gz")):
+            return read_csv(path, label, needed, task_column, text_labels)
+        if name.endswith((".parquet", ".pq")):
+            return read_parquet(path, label, needed, task_column)
+        if name.endswith(".npz"):
+            return read_npz(path, x, y, needed, task_column)
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror or error}") from error
+    raise InputError(f"{path} is of no known kind: give a .csv, .parquet or .npz file, or a folder of pictures")

@@ -1,0 +1,151 @@
+"""Samples of one's own, wherever they were read from."""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from relive._util.errors import InputError
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Samples:
+    """What a file or a folder holds.
+
+    Attributes
+    ----------
+    x
+        (n, features) float64, float32 or uint8.
+    y
+        (n,) labels, or None if there are none.
+    names
+        Of the features, for a table.
+    files
+        Where each sample was read from, for a folder of pictures.
+    image
+        Height, width and, in colour, 3: what the features are when they are a picture's pixels.
+    tasks
+        The task of each sample, if a column has it.
+    """
+
+    x: Array
+    y: Array | None
+    names: tuple[str, ...] | None = None
+    files: tuple[str, ...] | None = None
+    image: tuple[int, ...] | None = None
+    tasks: tuple[Any, ...] | None = None
+
+
+def numbers(values: Array, what: str) -> Array:
+    """Return features as float64, float32 or uint8, whichever is nearest to what they are."""
+    if values.dtype in (np.uint8, np.float32, np.float64):
+        return values
+    if values.dtype.kind not in "biuf":
+        raise InputError(f"{what} has type {values.dtype}: features must be numbers")
+    return values.astype(np.float64)
+
+
+def labels(values: Array, what: str) -> Array:
+    """Return labels as an array of whole numbers, booleans or strings; each sample must have one."""
+    check_filled(values, what)
+    if values.dtype.kind == "O":
+        values = _typed(values.tolist(), what)
+    if values.dtype.kind not in "biufU":
+        raise InputError(f"{what} has type {values.dtype}: labels must be numbers or strings")
+    broken = ~np.isfinite(values) | (values != np.floor(values)) if values.dtype.kind == "f" else np.zeros(1, bool)
+    if broken.any():
+        row = int(broken.argmax())
+        raise InputError(
+            f"{what} has {values[row].item()!r} in row {row + 1}: labels are classes, which are whole numbers or "
+            "strings, not amounts. If these are classes, give them names, such as 'half' for 0.5"
+        )
+    return values
+
+
+def blank(values: Array) -> npt.NDArray[np.bool_]:
+    """Return where there is no value, (n,): None, not a number, or a string of nothing but spaces.
+
+    >>> blank(np.array(["x", "", " "])).tolist(), blank(np.array([0.0, np.nan])).tolist()
+    ([False, True, True], [False, True])
+    """
+    return np.array([_nothing(value) for value in values.tolist()], dtype=bool)
+
+
+def _nothing(value: Any) -> bool:
+    return value is None or (
+        not value.strip() if isinstance(value, str) else isinstance(value, float) and value != value
+    )
+
+
+def check_filled(values: Array, what: str) -> None:
+    """Refuse labels or tasks of which one is not there."""
+    missing = blank(values)
+    if missing.any():
+        raise InputError(f"{what} has no value in row {int(missing.argmax()) + 1}")
+
+
+def parsed(texts: list[str]) -> Array:
+    """Return labels that were written in a file as numbers or booleans, or as they are if that would change any.
+
+    >>> parsed(["1", "2"]).tolist(), parsed(["01", "1"]).tolist(), parsed(["True", "False"]).tolist()
+    ([1, 2], ['01', '1'], [True, False])
+    """
+    if set(texts) <= {"True", "False"}:
+        return np.array([text == "True" for text in texts])
+    values = {text: value for text in set(texts) if (value := number(text)) is not None}
+    alone = len(set(texts)) == len(values) == len(set(values.values()))  # 1 and 1.0 are two texts, but one number
+    array = exact([values[text] for text in texts]) if alone else None
+    return np.array(texts) if array is None else array
+
+
+def number(text: str) -> int | float | None:
+    """Return the number that is written in just this way, None if there is none.
+
+    >>> number("7"), number("0.5"), number("07"), number("1e5"), number("nan")
+    (7, 0.5, None, None, None)
+    """
+    for kind in (int, float):
+        try:
+            value = kind(text)
+        except ValueError:
+            continue
+        if str(value) == text and value - value == 0:
+            return value
+    return None
+
+
+def exact(values: list[Any], types: Sequence[npt.DTypeLike] = ()) -> Array | None:
+    """Return values as an array of the first of some types that keeps each as it is, None if there is no such type.
+
+    The types are those of whole or of other numbers, if none are given.
+    """
+    whole = all(isinstance(value, int) for value in values)
+    for dtype in types or ((np.int64, np.uint64) if whole else (np.float64,)):
+        try:
+            array = np.array(values, dtype=dtype)
+        except OverflowError:
+            continue
+        if array.tolist() == values:
+            return array
+    return None
+
+
+def _typed(values: list[Any], what: str) -> Array:
+    """Return Python objects as an array of strings, booleans or numbers."""
+    types = {type(value) for value in values}
+    array = np.array(values) if types in ({str}, {bool}) else exact(values) if types <= {int, float} else None
+    if array is None:
+        too_long = [isinstance(value, int) and exact([value]) is None for value in values]
+        row = next((i for i, value in enumerate(values) if too_long[i] or type(value) is not type(values[0])), 0)
+        raise InputError(
+            f"{what} has {reprlib.repr(values[row])} in row {row + 1}: labels must all be strings, or all be whole "
+            "numbers of at most 64 bits"
+        )
+    return array

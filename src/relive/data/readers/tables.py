@@ -1,0 +1,348 @@
+"""Samples from CSV and Parquet, with a column of labels, and from arrays in an NPZ file."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import importlib
+import io
+import reprlib
+import sys
+import warnings
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from relive._util.errors import DataError, InputError
+from relive.data.readers.samples import Array, Samples, blank, check_filled, labels, numbers, parsed
+
+if TYPE_CHECKING:
+    from pandas import DataFrame, Series
+
+LARGEST = sys.float_info.max
+MISSING = ["", "NA", "N/A", "#N/A", "n/a", "NaN", "nan", "-nan", "-NaN", "NULL", "null", "None", "<NA>"]
+
+
+def read_csv(
+    path: Path, label: str, needed: bool, task_column: str | None = None, text_labels: bool = False
+) -> Samples:
+    """Read a CSV file with a line of column names; a class may well be called NA there, or None.
+
+    Parameters
+    ----------
+    path
+        Ends with .csv or .csv.gz.
+    label
+        The column of labels.
+    needed
+        Whether that column must be there, and filled in.
+    task_column
+        A column with each sample's task; its values stay strings.
+    text_labels
+        Whether labels stay strings even if all of them are numbers.
+    """
+    pandas = _needed("pandas")
+    names = _header(path)
+    texts = [name for name in (label, task_column) if name in names]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pandas.errors.ParserWarning)  # lines longer than the first would be cut off
+            table = pandas.read_csv(
+                path,
+                encoding="utf-8-sig",
+                compression="gzip" if _zipped(path) else None,
+                skipinitialspace=True,
+                low_memory=False,
+                dtype=dict.fromkeys(texts, str),
+                keep_default_na=False,
+                na_values={name: [""] if name in texts else MISSING for name in names},
+                index_col=False,
+            )
+    except (ValueError, EOFError, zlib.error, pandas.errors.ParserWarning) as error:
+        _check_widths(path, len(names))
+        raise DataError(f"{path} is not a CSV file that can be read: {_in_one_line(error)}") from error
+    for name in texts:
+        table[name] = table[name].str.strip()
+    if label in names and not text_labels and table[label].notna().all():
+        table[label] = parsed(table[label].tolist())
+    return _samples(table, path, label, needed, task_column)
+
+
+def read_parquet(path: Path, label: str, needed: bool, task_column: str | None = None) -> Samples:
+    """Read a Parquet file; the parameters are those of :func:`read_csv`."""
+    pandas = _needed("pandas")
+    parquet = _needed("pyarrow.parquet")
+    try:
+        _check_different(parquet.read_schema(path).names, path)
+        table = pandas.read_parquet(path, engine="pyarrow").reset_index(drop=True)
+    except InputError:
+        raise
+    except Exception as error:  # Arrow has errors of many kinds for what is damaged
+        raise DataError(f"{path} is not a Parquet file that can be read: {_in_one_line(error)}") from error
+    return _samples(table.rename(columns=str), path, label, needed, task_column)
+
+
+def read_npz(path: Path, x: str, y: str, needed: bool, task_array: str | None = None) -> Samples:
+    """Read samples (n, features), or pictures (n, height, width[, 3]), and labels (n,) from a NumPy file.
+
+    Parameters
+    ----------
+    path
+        What ``numpy.savez`` wrote; nothing in it is ever run.
+    x, y
+        Names of the two arrays.
+    needed
+        Whether the labels must be there.
+    task_array
+        An array with each sample's task.
+    """
+    arrays = _arrays(path, x, y, [x, *([y] if needed else []), *([task_array] if task_array else [])])
+    data = numbers(arrays[x], f"array {x!r} of {path}")
+    if data.ndim < 2 or not len(data):
+        raise InputError(f"array {x!r} of {path} has shape {data.shape}: it must be (samples, features)")
+    data = data[..., 0] if data.ndim == 4 and data.shape[3] == 1 else data  # one channel is grey
+    image = data.shape[1:] if data.ndim == 3 or (data.ndim == 4 and data.shape[3] == 3) else None
+    flat = data.reshape(len(data), -1)
+    if not np.isfinite(flat).all():
+        row, column = np.argwhere(~np.isfinite(flat))[0]
+        raise InputError(
+            f"array {x!r} of {path} has a value that is missing or infinite, first in row {row + 1}, feature "
+            f"{column + 1}: fill it in or leave the row out"
+        )
+    found = {name: _column_of(array, len(flat), name, path) for name, array in arrays.items() if name != x}
+    return Samples(
+        flat,
+        _answers(found.get(y), f"array {y!r} of {path}", needed),
+        image=image,
+        tasks=_tasks(found[task_array], f"array {task_array!r} of {path}") if task_array else None,
+    )
+
+
+def array_names(path: Path) -> list[str]:
+    """Return what the arrays of an NPZ file are called; none if it cannot be read, which reading it explains."""
+    try:
+        with zipfile.ZipFile(path) as file:
+            return [name.removesuffix(".npy") for name in file.namelist()]
+    except (OSError, zipfile.BadZipFile):
+        return []
+
+
+def _arrays(path: Path, x: str, y: str, wanted: list[str]) -> dict[str, Array]:
+    """Return the wanted arrays of an NPZ file, and the labels if they are there."""
+    content = path.read_bytes()
+    if content.startswith(b"\x93NUMPY"):
+        raise InputError(
+            f"{path} is a single array, as numpy.save writes it: store samples and labels together, with "
+            f"numpy.savez({path.name!r}, {x}=…, {y}=…)"
+        )
+    if not content.startswith((b"PK\x03\x04", b"PK\x05\x06")):  # NumPy would offer to run it as a pickle
+        raise DataError(f"{path} is damaged or not a NumPy file: it does not begin as numpy.savez writes it")
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as file:
+            for name in wanted:
+                if name not in file.files:
+                    raise InputError(f"{path} has no array {name!r}: it has {_listed(file.files)}{_hint(name, x, y)}")
+            return {name: _array(file, name, path) for name in [*wanted, y] if name in file.files}
+    except InputError:
+        raise
+    except MemoryError as error:
+        raise DataError(f"{path} is damaged or needs more memory than there is: {error}") from error
+    except Exception as error:  # zipfile, NumPy and each kind of compression have their own for what is damaged
+        raise DataError(f"{path} is damaged or not a NumPy file: {_in_one_line(error)}") from error
+
+
+def _array(file: Any, name: str, path: Path) -> Array:
+    try:
+        array = file[name]
+    except ValueError as error:
+        if not str(error).startswith("Object arrays"):
+            raise
+        raise InputError(
+            f"array {name!r} of {path} holds Python objects, which are never loaded: store strings with "
+            f"{name}.astype(str), numbers with {name}.astype(float)"
+        ) from error
+    if not isinstance(array, np.ndarray):
+        raise ValueError(f"{name!r} in it is no array")
+    return array
+
+
+def _samples(table: DataFrame, path: Path, label: str, needed: bool, task_column: str | None) -> Samples:
+    """Take a table apart into features, labels and tasks."""
+    columns = list(table.columns)
+    for name in (label if needed else None, task_column):
+        if name is not None and name not in columns:
+            hint = f"; name the column of labels with --label, or call it {label!r}" if name == label else ""
+            raise InputError(f"{path} has no column {name!r}: it has {_listed(columns)}{hint}")
+    if not len(table):
+        raise InputError(f"{path} has no rows")
+    apart = {name: _objects(table[name]) for name in (label, task_column) if name in columns}
+    answers = _answers(apart.get(label), f"column {label!r} of {path}", needed)
+    features = table.drop(columns=list(apart))
+    if not features.shape[1]:
+        raise InputError(f"{path} has no columns besides {_listed(list(apart))}: there is nothing to learn from")
+    return Samples(
+        _features(features, path),
+        answers,
+        names=tuple(features.columns),
+        tasks=_tasks(apart[task_column], f"column {task_column!r} of {path}") if task_column else None,
+    )
+
+
+def _answers(values: Array | None, what: str, needed: bool) -> Array | None:
+    """Return labels; where they are not needed, those of which none is filled in are as good as not there."""
+    if values is None or (not needed and blank(values).all()):
+        return None
+    return labels(values, what)
+
+
+def _tasks(values: Array, what: str) -> tuple[Any, ...]:
+    check_filled(values, what)
+    return tuple(values.tolist())
+
+
+def _objects(column: Series[Any]) -> Array:
+    """Return a column's values as Python has them, None for those that are missing."""
+    values: Array = column.astype(object).where(column.notna(), None).to_numpy()
+    return values
+
+
+def _features(table: DataFrame, path: Path) -> Array:
+    """Return columns of numbers as one array."""
+    from pandas.api.types import is_numeric_dtype
+
+    for name, column in table.items():
+        if column.isna().any():
+            raise InputError(f"column {name!r} of {path} has {_missing(column)}")
+    odd = [name for name, column in table.items() if column.dtype == object and column.map(_is_number).all()]
+    table = table.astype(dict.fromkeys(odd, np.float64))
+    for name, column in table.items():
+        if not is_numeric_dtype(column) or column.dtype.kind == "c":
+            raise InputError(
+                f"column {name!r} of {path} is not numeric: {_first_text(column)}. Turn it into numbers "
+                "(pandas.get_dummies does, for categories), leave it out, or name it with --label if it has the labels"
+            )
+    kinds = set(table.dtypes)
+    common = next((kind for kind in (np.uint8, np.float32) if kinds == {np.dtype(kind)}), np.float64)
+    array: Array = table.to_numpy(dtype=common)
+    if not np.isfinite(array).all():
+        row, column_number = np.argwhere(~np.isfinite(array))[0]
+        raise InputError(f"column {table.columns[column_number]!r} of {path} has an infinite value in row {row + 1}")
+    return array
+
+
+def _is_number(value: Any) -> bool:
+    """Whether it is a number of those that NumPy has no type for: of more than 64 bits, or decimal."""
+    return isinstance(value, int | float | Decimal) and -LARGEST <= value <= LARGEST
+
+
+def _missing(column: Series[Any]) -> str:
+    n, row = int(column.isna().sum()), int(column.isna().to_numpy().argmax()) + 1
+    if n == 1:
+        return f"1 missing value, in row {row}: fill it in or leave the row out"
+    return f"{n} missing values, the first in row {row}: fill them in or leave these rows out"
+
+
+def _zipped(path: Path) -> bool:
+    return path.suffix.lower() == ".gz"
+
+
+@contextmanager
+def _lines(path: Path) -> Iterator[Iterator[list[str]]]:
+    """Open a CSV file, and give the values of each line that is not blank."""
+    try:
+        opened = gzip.open if _zipped(path) else open
+        with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
+            yield (values for values in csv.reader(file, skipinitialspace=True) if values)
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path} is not a text file in UTF-8: {error}") from error
+    except (csv.Error, EOFError, zlib.error) as error:
+        raise DataError(f"{path} is not a CSV file that can be read: {error}") from error
+
+
+def _header(path: Path) -> list[str]:
+    """Return the column names of a CSV file, each of which must be there once."""
+    with _lines(path) as lines:
+        names = next(lines, [])
+    if not names:
+        raise InputError(f"{path} is empty: its first line must have the names of the columns")
+    for i, name in enumerate(names):
+        if not name:
+            raise InputError(
+                f"column {i + 1} of {path} has no name. If it only counts the rows, leave it out "
+                "(with pandas: to_csv(…, index=False)); if the first line has no names, add such a line"
+            )
+    _check_different(names, path)
+    for separator in ";\t":
+        if len(names) == 1 and separator in names[0]:
+            raise InputError(f"{path} is separated by {separator!r}: write it with commas")
+    return names
+
+
+def _check_different(names: list[str], path: Path) -> None:
+    """Refuse two columns of one name."""
+    for name, times in Counter(names).items():
+        if times > 1:
+            raise InputError(f"{path} has two columns {name!r}: give each a name of its own")
+
+
+def _check_widths(path: Path, n: int) -> None:
+    """Refuse a CSV file with a row of more values than there are columns."""
+    with _lines(path) as lines:
+        for row, values in enumerate(lines):
+            if len(values) > n:
+                raise InputError(
+                    f"row {row} of {path} has {len(values)} values for {n} columns: write a value that has a comma in "
+                    "quotation marks"
+                )
+
+
+def _column_of(array: Array, n: int, name: str, path: Path) -> Array:
+    if array.shape not in ((n,), (n, 1)):
+        raise InputError(f"array {name!r} of {path} has shape {array.shape}: it must have one value for {n} samples")
+    return array.reshape(n)
+
+
+def _first_text(column: Series[Any]) -> str:
+    """Say which value of a column is no number."""
+    if column.dtype.kind not in "OU" and str(column.dtype) not in ("str", "string", "category"):
+        return f"it has type {column.dtype}"
+    values = column.tolist()
+    row = next((i for i, value in enumerate(values) if not _can_be_number(value)), 0)
+    return f"row {row + 1} has {reprlib.repr(values[row])}"
+
+
+def _can_be_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (ValueError, TypeError, OverflowError):
+        return False
+    return True
+
+
+def _listed(names: list[str], most: int = 20) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(map(repr, names[:most])) + more
+
+
+def _in_one_line(error: BaseException) -> str:
+    """Return the first line of what an error says."""
+    return next(iter(str(error).splitlines()), type(error).__name__)
+
+
+def _hint(name: str, x: str, y: str) -> str:
+    return {x: "; name the samples with --x", y: "; name the labels with --y"}.get(name, "")
+
+
+def _needed(name: str) -> Any:
+    """Import a package that not everybody has."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise DataError(f"reading tables needs {name.partition('.')[0]}: pip install 'relive[tables]'") from error

@@ -1,0 +1,78 @@
+"""One task of a sequence: what to learn from, what to be tested on, and which classes it has."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+Transform = Callable[[Tensor], Tensor]
+"""Rows (n, inputs) as they are kept become others of the same size and range; bytes may become floats."""
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Labelled rows of one task; bytes are turned into [0, 1] only when they are drawn.
+
+    Attributes
+    ----------
+    pixels
+        (n, inputs) uint8, or float32 as they are; tasks that differ in their transform alone share one tensor.
+    labels
+        (n,) positions within the task's classes.
+    top
+        The value that becomes 1.
+    transform
+        What is done to rows when they are drawn, or None to take them as they are.
+    """
+
+    pixels: Tensor
+    labels: Tensor
+    top: int = 255
+    transform: Transform | None = None
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def inputs(self, rows: Tensor | slice) -> Tensor:
+        """Return those rows as (rows, inputs) float32."""
+        x = self.pixels[rows] if isinstance(rows, slice) else self.pixels.index_select(0, rows)
+        if self.transform is not None:
+            x = self.transform(x)
+        return x.float().div_(self.top) if self.pixels.dtype == torch.uint8 else x
+
+
+@dataclass(frozen=True)
+class Task:
+    """One task: what to learn from, what to be tested on, and which classes it has.
+
+    Attributes
+    ----------
+    train, test
+        Labelled rows; a label is a position in ``classes``.
+    classes
+        Ids that are unique over the whole protocol: classes in split, (permutation, class) pairs in permuted.
+    names
+        How people call these classes.
+    shape
+        The shape of an input: height and width of a grey picture, and 3 for colour, or one number of features.
+    """
+
+    train: Examples
+    test: Examples
+    classes: tuple[int, ...]
+    names: tuple[str, ...]
+    shape: tuple[int, ...]
+
+    @property
+    def n_inputs(self) -> int:
+        """How many numbers one input has."""
+        return math.prod(self.shape)
+
+    @property
+    def is_picture(self) -> bool:
+        """Whether an input is a picture, grey or in colour."""
+        return len(self.shape) == 2 or (len(self.shape) == 3 and self.shape[2] == 3)

@@ -1,0 +1,151 @@
+"""Any methods side by side: mean ± SEM of each, and every pair compared seed by seed. No torch."""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from relive._util.fidelity import AS_RUN, name_of
+from relive._util.registry import short_name
+from relive._util.statistics import holm, mean_and_sem, paired
+from relive.experiments.spec import SCENARIO_NAMES, RunResult, RunSpec
+
+OWN_CORE = 0.95  # of the time; a run that had less waited for others, and its time says little
+
+
+def percents(runs: Iterable[RunResult]) -> list[float]:
+    """Return the runs' average accuracies in percent."""
+    return [100 * run.average_accuracy for run in runs]
+
+
+def core_share(run: RunResult) -> float | None:
+    """Return which part of its training time a run had its cores, or None if that is not known."""
+    if run.cpu_seconds is None or not run.train_seconds:
+        return None
+    return run.cpu_seconds / (run.train_seconds * run.spec.threads)
+
+
+def is_quiet(run: RunResult) -> bool:
+    """Say whether a run is known to have had a core to itself for each of its threads, so that its time counts."""
+    share = core_share(run)
+    return share is not None and share >= OWN_CORE
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A method with its settings in one scenario, and its runs, one per seed. Accuracies in percent."""
+
+    scenario: str
+    method: str
+    settings: Mapping[str, float]
+    runs: tuple[RunResult, ...]
+
+    @property
+    def n(self) -> int:
+        """How many runs."""
+        return len(self.runs)
+
+    @property
+    def mean(self) -> float:
+        """Of the average accuracies."""
+        return mean_and_sem(percents(self.runs))[0]
+
+    @property
+    def sem(self) -> float | None:
+        """Of the mean; one run has none."""
+        return mean_and_sem(percents(self.runs))[1]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two entries on the same seeds: the mean of their differences in points, and the paired t-test."""
+
+    first: Entry
+    second: Entry
+    n: int
+    difference: float
+    sem: float | None
+    p: float | None = None
+    p_holm: float | None = None
+
+
+@dataclass(frozen=True)
+class SideBySide:
+    """Runs that differ in method, settings, scenario and seed alone.
+
+    Attributes
+    ----------
+    like
+        A spec that they all agree with in the rest.
+    entries
+        In the order of scenarios, and of methods as they were given.
+    """
+
+    like: RunSpec
+    entries: tuple[Entry, ...]
+
+    @property
+    def title(self) -> str:
+        """What was learned: data set, protocol, and sizes."""
+        spec = self.like
+        fidelity = "" if spec.fidelity == AS_RUN else f", {name_of(spec.fidelity)}"
+        protocol = next((entry.runs[0].protocol_title for entry in self.entries), spec.protocol)
+        encoder = "" if spec.encoder == "mlp" else f", encoder {short_name(spec.encoder)}"
+        learned = f"{spec.tasks} tasks of {spec.iters} iterations"
+        return f"{short_name(spec.dataset)}, {protocol}, {learned}{encoder}{fidelity}"
+
+    @property
+    def scenarios(self) -> list[str]:
+        """The scenarios that there are runs of."""
+        return [name for name in SCENARIO_NAMES if any(entry.scenario == name for entry in self.entries)]
+
+    def of(self, scenario: str) -> list[Entry]:
+        """Return the entries of one scenario."""
+        return [entry for entry in self.entries if entry.scenario == scenario]
+
+    def pairs(self, scenario: str) -> list[Pair]:
+        """Return every two entries of a scenario that have seeds in common, corrected for the number of tests."""
+        found = [pair for two in itertools.combinations(self.of(scenario), 2) if (pair := _pair(*two)) is not None]
+        corrected = holm({i: pair.p for i, pair in enumerate(found) if pair.p is not None})
+        return [replace(pair, p_holm=corrected.get(i)) for i, pair in enumerate(found)]
+
+
+def _pair(first: Entry, second: Entry) -> Pair | None:
+    by_seed = {run.spec.seed: run for run in second.runs}
+    both = [(run, by_seed[run.spec.seed]) for run in first.runs if run.spec.seed in by_seed]
+    if not both:
+        return None
+    differences = [100 * (a.average_accuracy - b.average_accuracy) for a, b in both]
+    mean, sem = mean_and_sem(differences)
+    return Pair(first, second, len(both), mean, sem, paired(differences))
+
+
+def side_by_side(results: Iterable[RunResult], methods: Sequence[str] = ()) -> list[SideBySide]:
+    """Sort results into groups that can be compared; methods come in the order given, others after them by name."""
+    groups: dict[RunSpec, list[RunResult]] = defaultdict(list)
+    for result in results:
+        groups[_rest(result.spec)].append(result)
+    order = {name: i for i, name in enumerate(methods)}
+    compared = []
+    for like, runs in groups.items():
+        entries: dict[tuple[int, int, str, str], list[RunResult]] = defaultdict(list)
+        for run in sorted(runs, key=lambda run: (run.spec.seed, run.spec.threads)):
+            spec = run.spec
+            place = SCENARIO_NAMES.index(spec.scenario), order.get(spec.method, len(order))
+            cell = entries[*place, spec.method, str(sorted(spec.settings.items()))]
+            if all(spec.seed != other.spec.seed for other in cell):  # with other threads it is no new draw
+                cell.append(run)
+        made = [
+            Entry(cell[0].spec.scenario, cell[0].spec.method, cell[0].spec.settings, tuple(cell))
+            for _, cell in sorted(entries.items())
+        ]
+        compared.append(SideBySide(like, tuple(made)))
+    return sorted(compared, key=lambda group: group.title)
+
+
+def _rest(spec: RunSpec) -> RunSpec:
+    """Return what runs must agree in to be compared."""
+    sources = {name: digest for name, digest in spec.sources.items() if name != spec.method}
+    return replace(spec, method="none", settings={}, scenario="class", seed=0, threads=1, sources=sources)

@@ -1,0 +1,200 @@
+"""A spec becomes a result: data set, tasks, learner, accuracy matrix."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from relive._util.seeds import stream
+from relive._util.threads import check_threads, threads
+from relive._util.versions import provenance
+from relive.core.evaluation import accuracy, average_accuracy, backward_transfer, forgetting
+from relive.core.learner import Learner
+from relive.core.scenarios import scenario_of
+from relive.data.datasets.dataset import Dataset
+from relive.data.datasets.sources import load_data
+from relive.data.protocols import tasks_of
+from relive.data.tasks import Task
+from relive.experiments.spec import PROBE_ROWS, RunResult, RunSpec, shown_as
+from relive.methods import make_method
+from relive.networks import GenerativeClassifier
+
+PROBES_PER_TASK = 10
+N_SAMPLES = 100
+
+
+class Observer:
+    """Is told how a run is going, and is open (a context manager) while it goes; this one does not listen."""
+
+    def __enter__(self) -> Observer:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        pass
+
+    def resumed(self, done: int) -> None:
+        """The run goes on from a checkpoint, after that many tasks."""
+
+    def task_started(self, task: int) -> None:
+        """A task begins (counted from 0)."""
+
+    def stepped(self, task: int, iteration: int, loss: float) -> None:
+        """One training step was taken."""
+
+    def probed(self, task: int, accuracies: list[float]) -> None:
+        """The accuracy on each task so far, measured in passing."""
+
+    def task_finished(self, task: int, accuracies: list[float]) -> None:
+        """A task is learned; its row of the accuracy matrix."""
+
+
+@dataclass
+class Progress:
+    """What has come out of a run so far."""
+
+    matrix: list[list[float]] = field(default_factory=list)
+    curve: list[tuple[int, int, list[float]]] = field(default_factory=list)
+    train_seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    samples: list[npt.NDArray[np.uint8]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A finished run: its result, and what its generator replays after each task, (100, height, width[, 3]) each.
+
+    There are no samples of a method that does not generate, nor of inputs that are no pictures.
+    """
+
+    result: RunResult
+    samples: list[npt.NDArray[np.uint8]]
+
+
+class Checkpoint:
+    """Where a run keeps its state between tasks; this one keeps nothing."""
+
+    def load(self) -> tuple[dict[str, Tensor], Progress] | None:
+        """Return the state to go on from, if there is one."""
+        return None
+
+    def save(self, state: dict[str, Tensor], progress: Progress) -> None:
+        """Keep the state after a finished task."""
+
+
+def run(
+    spec: RunSpec,
+    *,
+    data: Dataset | None = None,
+    data_dir: Path | None = None,
+    observer: Observer | None = None,
+    checkpoint: Checkpoint | None = None,
+) -> Outcome:
+    """Do what the spec says.
+
+    Parameters
+    ----------
+    spec
+        What to do; ``make_spec`` makes one.
+    data, data_dir
+        The data set, if it is at hand already, or where to look for it first.
+    observer
+        Is told how it goes.
+    checkpoint
+        Where to keep the state after each task, and to go on from.
+    """
+    observer, checkpoint = observer or Observer(), checkpoint or Checkpoint()
+    check_threads(spec.threads)
+    spec.check_sources()
+    data = data or load_data(spec.dataset, data_dir)
+    spec.check_data(data.digest)
+    tasks = tasks_of(spec.protocol, data, spec.tasks, spec.seed, spec.fidelity)
+    scenario = scenario_of(spec.scenario, [task.classes for task in tasks])
+    learner = Learner(
+        make_method(spec.method, **spec.settings),
+        scenario,
+        tasks[0].n_inputs,
+        encoder=spec.encoder,
+        shape=tasks[0].shape,
+        hidden=spec.hidden,
+        latent=spec.latent,
+        learning_rate=spec.learning_rate,
+        batch_size=spec.batch_size,
+        seed=spec.seed,
+        fidelity=spec.fidelity,
+        likelihood=data.likelihood,
+    )
+    progress = Progress()
+    kept = checkpoint.load()
+    if kept is not None:
+        state, progress = kept
+        learner.load_state(state)
+        observer.resumed(learner.seen)
+    with threads(spec.threads):
+        for k in range(learner.seen, len(tasks)):
+            observer.task_started(k)
+            _learn_task(learner, tasks[: k + 1], spec.iters, progress, observer)
+            progress.matrix.append([accuracy(learner, task, j) for j, task in enumerate(tasks)])
+            if tasks[k].is_picture and data.likelihood == "bernoulli":  # standardised numbers are no brightness
+                progress.samples += _samples(learner, tasks[k], stream(spec.seed, f"samples after task {k}"))
+            observer.task_finished(k, progress.matrix[-1])
+            if k + 1 < len(tasks):
+                checkpoint.save(learner.state(), progress)
+    return Outcome(_result(spec, learner, tasks, progress), progress.samples)
+
+
+def _learn_task(learner: Learner, tasks: list[Task], iters: int, progress: Progress, observer: Observer) -> None:
+    """Learn the last of the tasks, looking at the accuracy now and then with the clock stopped."""
+    k, every = len(tasks) - 1, max(1, iters // PROBES_PER_TASK)
+    paused = np.zeros(2)
+
+    def on_step(iteration: int, loss: float) -> None:
+        nonlocal paused
+        start = _clocks()
+        observer.stepped(k, iteration, loss)
+        if iteration % every == 0 or iteration == 1:
+            accuracies = [accuracy(learner, task, j, PROBE_ROWS) for j, task in enumerate(tasks)]
+            progress.curve.append((k, iteration, accuracies))
+            observer.probed(k, accuracies)
+        paused += _clocks() - start
+
+    start = _clocks()
+    learner.learn(tasks, iters, on_step)
+    seconds, cpu_seconds = _clocks() - start - paused
+    progress.train_seconds += float(seconds)
+    progress.cpu_seconds += float(cpu_seconds)
+
+
+def _clocks() -> npt.NDArray[np.float64]:
+    """Return the time of day, and the processor time that this process has had."""
+    return np.array([time.perf_counter(), time.process_time()])
+
+
+def _samples(learner: Learner, task: Task, rng: torch.Generator) -> list[npt.NDArray[np.uint8]]:
+    """Return what the learner would replay now, as one array of pictures; nothing if it cannot generate."""
+    if not isinstance(learner.net, GenerativeClassifier):
+        return []
+    pixels = learner.net.generate(N_SAMPLES, rng).mul(255).round().byte()
+    return [pixels.reshape(N_SAMPLES, *task.shape).numpy()]
+
+
+def _result(spec: RunSpec, learner: Learner, tasks: list[Task], progress: Progress) -> RunResult:
+    return RunResult(
+        spec=spec,
+        average_accuracy=average_accuracy(progress.matrix),
+        accuracy_matrix=progress.matrix,
+        forgetting=forgetting(progress.matrix),
+        backward_transfer=backward_transfer(progress.matrix),
+        curve=progress.curve,
+        train_seconds=progress.train_seconds,
+        cpu_seconds=progress.cpu_seconds,
+        parameters=learner.n_parameters,
+        stored_numbers=learner.method.stored_numbers(tasks),
+        versions=provenance(),
+        shown=shown_as(spec),
+    )

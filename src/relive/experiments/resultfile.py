@@ -1,0 +1,68 @@
+"""A result as JSON with a digest of itself, so that any damage shows."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from relive._util.errors import ReliveError
+from relive.experiments.spec import RunResult
+
+_SIGNATURE = b',\n "sha256": "'  # begins the last line of a signed file
+
+
+class StoreError(ReliveError):
+    """The runs directory cannot be used."""
+
+
+class DamagedResult(ReliveError):  # noqa: N818
+    """A result is not what was written; it is never read as a number."""
+
+
+def to_bytes(values: dict[str, Any]) -> bytes:
+    """Return JSON as it stands in the files, a key per line at the top."""
+    rows = (f" {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}" for key, value in values.items())
+    return ("{\n" + ",\n".join(rows) + "\n}\n").encode()
+
+
+def signed(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the values with a digest of their bytes in a file, so that any damage shows."""
+    return values | {"sha256": hashlib.sha256(to_bytes(values)).hexdigest()}
+
+
+def read_signed(path: Path) -> dict[str, Any]:
+    """Read what ``to_bytes(signed(values))`` wrote, without the digest."""
+    try:
+        with open(path, "rb") as file:
+            raw = file.read()
+    except (FileNotFoundError, NotADirectoryError):
+        raise
+    except OSError as error:
+        raise StoreError(f"{path} cannot be read: {error.strerror or error}") from error
+    body, signature, said = raw.rpartition(_SIGNATURE)
+    digest = hashlib.sha256(body + b"\n}\n").hexdigest()
+    if not signature or said != f'{digest}"\n}}\n'.encode():
+        raise DamagedResult(f"{path} is damaged: it is not what was written ({len(raw)} bytes)")
+    values: dict[str, Any] = orjson.loads(raw)  # the standard library takes five times as long
+    del values["sha256"]
+    return values
+
+
+def read_result(path: Path) -> RunResult:
+    """Read one ``result.json``."""
+    return result_of(read_signed(path), path)
+
+
+def result_of(values: dict[str, Any], where: object) -> RunResult:
+    """Return the result that was stored as these values."""
+    try:
+        return RunResult.from_json(values)
+    except (ReliveError, AttributeError, KeyError, TypeError, ValueError) as error:
+        raise StoreError(
+            f"{where} is whole, but of another version of relive ({error}); it stays as it is: "
+            "move it away to do the run again, or choose another --runs-dir"
+        ) from error

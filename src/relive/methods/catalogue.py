@@ -1,0 +1,133 @@
+"""The methods that come with the package: every fact about them, once, readable without torch."""
+
+from __future__ import annotations
+
+import math
+
+from relive._util.registry import Registry
+from relive.core.facts import MethodFacts, Setting
+
+STRONGEST = 1e38  # the highest strength of a regulariser: what float32 can hold
+LAMBDA = Setting("lam", 5000.0, 0, STRONGEST, "λ, the strength of the penalty", "λ")
+
+# The colours are safe for the colour-blind (Okabe & Ito, with a violet, a wine red and a darker grey).
+METHODS = Registry(
+    "method",
+    "relive.methods",
+    [
+        MethodFacts(
+            "none",
+            "relive.methods.none:FineTuning",
+            "None",
+            "fine-tuning, the lower bound",
+            bound="lower bound",
+            colour="#6f6f6f",
+            marker="X",
+        ),
+        MethodFacts(
+            "xdg",
+            "relive.methods.xdg:XdG",
+            "XdG",
+            "Masse et al. 2018, context-dependent gating",
+            scenarios=("task",),
+            why_not="it chooses which units to gate by the task, so the task must be known when predicting",
+            settings=(
+                Setting(
+                    "proportion",
+                    0.95,
+                    0,
+                    0.99,
+                    "X, the share of each hidden layer's units that is gated off",
+                    "X",
+                    percent=True,
+                ),
+            ),
+            choices=("xdg_gate",),
+            colour="#4b2e83",
+            marker="P",
+        ),
+        MethodFacts(
+            "ewc",
+            "relive.methods.ewc:EWC",
+            "EWC",
+            "Kirkpatrick et al. 2017, elastic weight consolidation",
+            settings=(LAMBDA,),
+            choices=("fisher_labels", "fisher_divisor"),
+            colour="#0072b2",
+            marker="s",
+        ),
+        MethodFacts(
+            "online-ewc",
+            "relive.methods.ewc:OnlineEWC",
+            "Online EWC",
+            "Schwarz et al. 2018, Progress & Compress",
+            settings=(
+                LAMBDA,
+                Setting(
+                    "gamma", 1.0, 0, 1, "γ, how much of the earlier tasks' importance stays with each new task", "γ"
+                ),
+            ),
+            choices=("fisher_labels", "fisher_divisor", "online_ewc"),
+            colour="#56b4e9",
+            marker="D",
+        ),
+        MethodFacts(
+            "si",
+            "relive.methods.si:SI",
+            "SI",
+            "Zenke et al. 2017, synaptic intelligence",
+            settings=(
+                Setting("c", 0.1, 0, STRONGEST, "the strength of the penalty", "c"),
+                Setting("xi", 0.1, 1e-12, math.inf, "ξ, keeps importances finite where a parameter hardly moved", "ξ"),
+            ),
+            colour="#009e73",
+            marker="^",
+        ),
+        MethodFacts(
+            "lwf",
+            "relive.methods.lwf:LwF",
+            "LwF",
+            "Li & Hoiem 2017, learning without forgetting",
+            choices=("distillation_loss",),
+            colour="#e69f00",
+            marker="v",
+        ),
+        MethodFacts(
+            "dgr",
+            "relive.methods.generative_replay:DGR",
+            "DGR",
+            "Shin et al. 2017, deep generative replay",
+            choices=("generative_loss",),
+            colour="#882255",
+            marker="<",
+        ),
+        MethodFacts(
+            "dgr-distill",
+            "relive.methods.generative_replay:DGRDistill",
+            "DGR+distill",
+            "van de Ven & Tolias 2018, DGR with soft targets",
+            choices=("generative_loss", "distillation_loss"),
+            colour="#cc79a7",
+            marker=">",
+        ),
+        MethodFacts(
+            "rtf",
+            "relive.methods.generative_replay:RtF",
+            "RtF",
+            "van de Ven & Tolias 2018, Replay-through-Feedback",
+            choices=("generative_loss", "distillation_loss"),
+            colour="#d55e00",
+            marker="o",
+        ),
+        MethodFacts(
+            "offline",
+            "relive.methods.offline:Offline",
+            "Offline",
+            "joint training, the upper bound",
+            keeps_data=True,
+            bound="upper bound",
+            colour="#000000",
+            marker="h",
+        ),
+    ],
+)

@@ -1,0 +1,14 @@
+"""Fine-tuning: train on each task in the standard way, remember nothing. The lower bound."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from relive.core.method import Method
+from relive.methods.catalogue import METHODS
+
+
+class FineTuning(Method):
+    """What every method changes something about."""
+
+    facts: ClassVar = METHODS["none"]

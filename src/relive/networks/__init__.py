@@ -1,0 +1,55 @@
+"""The networks: an encoder, a head that grows, and for generative methods a way back to the input.
+
+Names are imported when they are first used: ``relive.networks.catalogue`` is read without torch.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from relive.networks.encoders import MLP, Sizes, linear, mlp, mlp_of, trainable
+    from relive.networks.feedback import Feedback, latent
+    from relive.networks.head import Head, masked
+    from relive.networks.models import (
+        VAE,
+        Answers,
+        Classifier,
+        ClassifierWithVAE,
+        FeedbackClassifier,
+        GenerativeClassifier,
+    )
+
+_HOMES = {
+    "encoders": ("MLP", "Sizes", "linear", "mlp", "mlp_of", "trainable"),
+    "feedback": ("Feedback", "latent"),
+    "head": ("Head", "masked"),
+    "models": ("VAE", "Answers", "Classifier", "ClassifierWithVAE", "FeedbackClassifier", "GenerativeClassifier"),
+}
+
+__all__ = [
+    "MLP",
+    "VAE",
+    "Answers",
+    "Classifier",
+    "ClassifierWithVAE",
+    "Feedback",
+    "FeedbackClassifier",
+    "GenerativeClassifier",
+    "Head",
+    "Sizes",
+    "latent",
+    "linear",
+    "masked",
+    "mlp",
+    "mlp_of",
+    "trainable",
+]
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(f"{__name__}.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

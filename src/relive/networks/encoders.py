@@ -1,0 +1,154 @@
+"""From inputs to features: what an encoder is, layers that are drawn unit by unit, and the paper's encoder."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from relive._util.errors import InputError
+from relive._util.seeds import drawing_from
+from relive.networks.catalogue import EncoderFactory
+
+
+def linear(n_in: int, n_out: int, rng: torch.Generator) -> nn.Linear:
+    """Return a linear layer with weights and biases from U(±1/√n_in).
+
+    It is drawn unit by unit, so a layer that gets more units later has the same numbers as one made large.
+
+    >>> small, large = (linear(3, n, torch.Generator().manual_seed(0)) for n in (2, 5))
+    >>> torch.equal(small.weight, large.weight[:2])
+    True
+    """
+    layer = nn.Linear(n_in, n_out, device="meta")  # without drawing numbers of its own
+    bound = 1 / math.sqrt(n_in)
+    drawn = torch.rand(n_out, n_in + 1, generator=rng) * (2 * bound) - bound
+    layer.weight = nn.Parameter(drawn[:, :-1].contiguous())  # to_empty would load PyTorch's compiler
+    layer.bias = nn.Parameter(drawn[:, -1].contiguous())
+    return layer
+
+
+class MLP(nn.Module):
+    """Hidden layers with ReLU, called ``layer1``, ``layer2`` and so on.
+
+    Parameters
+    ----------
+    n_inputs, widths
+        Numbers per input, and units of each hidden layer.
+    rng
+        What the first weights are drawn from.
+    """
+
+    def __init__(self, n_inputs: int, widths: Sequence[int], rng: torch.Generator) -> None:
+        super().__init__()
+        for i, (n_in, n_out) in enumerate(zip((n_inputs, *widths), widths, strict=False), start=1):
+            self.add_module(f"layer{i}", linear(n_in, n_out, rng))
+
+    @property
+    def layers(self) -> list[nn.Linear]:
+        """The hidden layers, from the input on."""
+        return [layer for layer in self.children() if isinstance(layer, nn.Linear)]
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the last layer's activations, (n, units)."""
+        for layer in self.children():
+            x = layer(x).relu_()
+        return x
+
+
+def mlp(shape: tuple[int, ...], hidden: int, rng: torch.Generator) -> MLP:
+    """Return the paper's encoder: two hidden layers of the same width."""
+    return MLP(math.prod(shape), (hidden, hidden), rng)
+
+
+def mlp_of(*widths: int) -> EncoderFactory:
+    """Return what makes hidden layers of these widths, whatever ``hidden`` is.
+
+    >>> [layer.out_features for layer in mlp_of(50, 20, 10)((8, 8), 400, torch.Generator()).layers]
+    [50, 20, 10]
+    """
+
+    def make(shape: tuple[int, ...], hidden: int, rng: torch.Generator) -> MLP:
+        return MLP(math.prod(shape), widths, rng)
+
+    return make
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What a network is made from: its sizes, and what makes its encoder.
+
+    Attributes
+    ----------
+    inputs
+        Numbers per input.
+    hidden
+        Units per hidden layer.
+    latent
+        Latent variables of a generator.
+    units
+        Output units.
+    likelihood
+        What kind of numbers the inputs are to a generator: a name in ``LIKELIHOODS``.
+    shape
+        How an input is to be read, such as (height, width); empty for a plain row of numbers.
+    encoder
+        What makes the encoder.
+    """
+
+    inputs: int
+    hidden: int
+    latent: int
+    units: int
+    likelihood: str = "bernoulli"
+    shape: tuple[int, ...] = ()
+    encoder: EncoderFactory = mlp
+
+
+def make_encoder(sizes: Sizes, rng: torch.Generator) -> tuple[nn.Module, int]:
+    """Return a new encoder, and how many features it gives, found by a forward pass on zeros.
+
+    Raises
+    ------
+    InputError
+        If it is no module, or does not return a row of features for each input.
+    """
+    with drawing_from(rng):  # for layers that draw their first weights by themselves
+        encoder = sizes.encoder(sizes.shape or (sizes.inputs,), sizes.hidden, rng)
+        if not isinstance(encoder, nn.Module):
+            raise InputError(f"the encoder is {encoder!r}: what makes it must return a torch.nn.Module")
+        features = outputs_of(encoder, sizes.inputs)
+    if features.dim() != 2 or len(features) != 2:
+        raise InputError(
+            f"the encoder returns {tuple(features.shape)} for inputs of shape (2, {sizes.inputs}): "
+            "it must return a row of features for each, (2, features)"
+        )
+    return encoder, features.shape[1]
+
+
+@torch.no_grad()
+def outputs_of(module: nn.Module, n_inputs: int) -> Tensor:
+    """Return what a module makes of two rows of zeros, in evaluation mode."""
+    with mode(module, training=False):
+        outputs: Tensor = module(torch.zeros(2, n_inputs))
+    return outputs
+
+
+@contextmanager
+def mode(net: nn.Module, *, training: bool) -> Iterator[None]:
+    """Put a network into training or evaluation mode, which dropout and batch normalisation ask for, and back."""
+    before = net.training
+    net.train(training)
+    try:
+        yield
+    finally:
+        net.train(before)
+
+
+def trainable(net: nn.Module) -> list[nn.Parameter]:
+    """Return the parameters that are not frozen, in the network's order."""
+    return [p for p in net.parameters() if p.requires_grad]

@@ -1,0 +1,63 @@
+"""Grid searches that are among the results, and the settings that they chose; no torch."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from itertools import product
+
+from relive._util.fidelity import AS_RUN
+from relive.experiments.spec import RunResult, RunSpec
+from relive.paper.published import GRID_SEED, GRIDS, PRESETS, PROTOCOL_NAMES, preset_settings
+
+Cell = tuple[str, str, str]  # protocol, scenario, method
+Tuned = dict[Cell, dict[str, float]]
+
+
+def as_in_paper(spec: RunSpec, settings: Mapping[str, float]) -> bool:
+    """Say whether a spec is the paper's experiment with these settings, whatever its seed and threads."""
+    return spec.protocol in PRESETS and spec == RunSpec(
+        protocol=spec.protocol,
+        scenario=spec.scenario,
+        method=spec.method,
+        dataset="mnist",
+        seed=spec.seed,
+        settings=settings,
+        fidelity=AS_RUN,
+        threads=spec.threads,
+        **PRESETS[spec.protocol],
+    )
+
+
+def searched(results: Iterable[RunResult], protocol: str) -> dict[tuple[str, str], list[RunResult]]:
+    """Return the runs of a protocol's grid searches, by scenario and method."""
+    found = defaultdict(list)
+    for result in results:
+        spec = result.spec
+        grid = GRIDS.get((protocol, spec.method))
+        if grid is None or spec.protocol != protocol or spec.seed != GRID_SEED:
+            continue
+        if spec.threads != 1 or any(spec.settings.get(name) not in values for name, values in grid.items()):
+            continue
+        tried = preset_settings(protocol, spec.method) | {name: spec.settings[name] for name in grid}
+        if as_in_paper(spec, tried):
+            found[spec.scenario, spec.method].append(result)
+    return dict(found)
+
+
+def best(results: Iterable[RunResult]) -> RunResult:
+    """Return the run with the highest average accuracy; of equals, the one with the smallest settings."""
+    return min(results, key=lambda r: (-r.average_accuracy, sorted(r.spec.settings.items())))
+
+
+def tuned_of(results: Iterable[RunResult]) -> Tuned:
+    """Return the settings that each whole search among the results chose; one with a value missing chooses nothing."""
+    results = list(results)
+    tuned = Tuned()
+    for protocol in PROTOCOL_NAMES:
+        for (scenario, method), runs in searched(results, protocol).items():
+            grid = GRIDS[protocol, method]
+            tried = {tuple(run.spec.settings[name] for name in grid) for run in runs}
+            if tried >= set(product(*grid.values())):
+                tuned[protocol, scenario, method] = dict(best(runs).spec.settings)
+    return tuned

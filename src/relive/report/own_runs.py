@@ -1,0 +1,193 @@
+"""Runs of one's own side by side: a table of means and of every pair, and two figures. No paper is needed."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import statistics
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
+
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from relive.experiments.compare import Entry, Pair, SideBySide
+from relive.report import style
+from relive.report.figures import draw_steps, draw_times, legend_marks
+from relive.report.tables import accuracy_text, difference_text, p_text
+
+RULES = (
+    "Mean ± SEM of n runs; accuracy is the average over tasks of the final model's test accuracy. Pairs are compared "
+    "seed by seed (paired t-test, two-sided), corrected for the number of pairs in a scenario by Holm's method."
+)
+
+
+def label(entry: Entry, group: SideBySide) -> str:
+    """Say a method, with its settings if they tell it from another entry of the same method."""
+    title = style.method_title(entry.method)
+    twins = [other for other in group.of(entry.scenario) if other.method == entry.method]
+    return f"{title} ({style.settings_text(entry.settings)})" if len(twins) > 1 else title
+
+
+def as_text(group: SideBySide) -> RenderableType:
+    """Return the comparison for a terminal."""
+    shown: list[RenderableType] = [Text(group.title, style="bold")]
+    for scenario in group.scenarios:
+        table = Table(title=style.SCENARIO_TITLES[scenario], title_justify="left", box=None, pad_edge=False)
+        for heading in ("method", "accuracy %", "n", "forgetting", "time (s)", "kept numbers"):
+            table.add_column(heading, justify="left" if heading == "method" else "right")
+        for entry in group.of(scenario):
+            table.add_row(Text(label(entry, group)), *row(entry))
+        pairs = Table(box=None, pad_edge=False)
+        for heading in ("pair", "difference (points)", "seeds", "p", "p (Holm)"):
+            pairs.add_column(heading, justify="left" if heading == "pair" else "right")
+        for pair in group.pairs(scenario):
+            pairs.add_row(
+                Text(versus(pair, group)), paired_text(pair), str(pair.n), p_text(pair.p), p_text(pair.p_holm)
+            )
+        shown += ["", table, *([pairs] if pairs.row_count else [])]
+    return Group(*shown, "", Text(RULES, style="dim"))
+
+
+def as_markdown(group: SideBySide) -> str:
+    """Return the comparison in Markdown."""
+    lines = [f"**{group.title}**"]
+    for scenario in group.scenarios:
+        lines += ["", f"| {style.SCENARIO_TITLES[scenario]} | accuracy % | n | forgetting | time (s) | kept numbers |"]
+        lines += ["| --- | --- | --- | --- | --- | --- |"]
+        lines += ["| " + " | ".join([label(entry, group), *row(entry)]) + " |" for entry in group.of(scenario)]
+        pairs = group.pairs(scenario)
+        if pairs:
+            lines += ["", "| pair | difference (points) | seeds | p | p (Holm) |", "| --- | --- | --- | --- | --- |"]
+        for pair in pairs:
+            cells = [versus(pair, group), paired_text(pair), str(pair.n), p_text(pair.p), p_text(pair.p_holm)]
+            lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join([*lines, "", RULES, ""])
+
+
+def row(entry: Entry) -> list[str]:
+    """Say an entry's accuracy, runs, forgetting, time, and the numbers that it keeps, its parameters among them."""
+    runs = entry.runs
+    forgetting = statistics.fmean(100 * run.forgetting for run in runs)
+    return [
+        accuracy_text(entry.mean, entry.sem),
+        str(entry.n),
+        f"{forgetting:.2f}",
+        f"{statistics.fmean(run.train_seconds for run in runs):.0f}",
+        f"{statistics.fmean(run.parameters + run.stored_numbers for run in runs):,.0f}",
+    ]
+
+
+def versus(pair: Pair, group: SideBySide) -> str:
+    """Say which two are compared."""
+    return f"{label(pair.first, group)} − {label(pair.second, group)}"
+
+
+def paired_text(pair: Pair) -> str:
+    """Say by how much the first is better, in points."""
+    return difference_text(pair.difference) + ("" if pair.sem is None else f" ± {pair.sem:.2f}")
+
+
+def records(group: SideBySide) -> dict[str, Any]:
+    """Return everything as plain values."""
+    entries = [
+        {
+            "scenario": entry.scenario,
+            "method": entry.method,
+            "title": style.method_title(entry.method),
+            "settings": dict(entry.settings),
+            "n": entry.n,
+            "mean": entry.mean,
+            "sem": entry.sem,
+            "seeds": [run.spec.seed for run in entry.runs],
+            "accuracies": [run.average_accuracy for run in entry.runs],
+            "forgetting": statistics.fmean(run.forgetting for run in entry.runs),
+            "train_seconds": statistics.fmean(run.train_seconds for run in entry.runs),
+            "numbers": statistics.fmean(run.parameters + run.stored_numbers for run in entry.runs),
+            "runs": [run.spec.name for run in entry.runs],
+        }
+        for entry in group.entries
+    ]
+    pairs = [
+        {
+            "scenario": scenario,
+            "first": label(pair.first, group),
+            "second": label(pair.second, group),
+            "n": pair.n,
+            "difference": pair.difference,
+            "sem": pair.sem,
+            "p": pair.p,
+            "p_holm": pair.p_holm,
+        }
+        for scenario in group.scenarios
+        for pair in group.pairs(scenario)
+    ]
+    return {"title": group.title, "like": group.like.to_json(), "entries": entries, "pairs": pairs}
+
+
+def as_json(group: SideBySide) -> str:
+    """Return the comparison as one JSON object."""
+    return json.dumps(records(group), indent=1, ensure_ascii=False) + "\n"
+
+
+def as_csv(group: SideBySide) -> str:
+    """Return a line per method and scenario."""
+    rows = [{k: v for k, v in record.items() if not isinstance(v, list | dict)} for record in records(group)["entries"]]
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+FORMATS: dict[str, Callable[[SideBySide], str]] = {"markdown": as_markdown, "json": as_json, "csv": as_csv}
+
+
+def time_figure(group: SideBySide) -> Figure:
+    """Return accuracy against training time: a mark per run, a star per mean, a panel per scenario."""
+    figure = Figure(figsize=(max(5.5, 4 * len(group.scenarios)), 4.6), layout="constrained")
+    panels = figure.subplots(1, len(group.scenarios), squeeze=False)[0]
+    for axis, scenario in zip(panels, group.scenarios, strict=True):
+        draw_times(axis, group.of(scenario), style.SCENARIO_TITLES[scenario])
+    panels[0].set_ylabel("average test accuracy (%)")
+    methods = dict.fromkeys(entry.method for entry in group.entries)
+    figure.legend(handles=legend_marks(methods), loc="outside lower center", ncols=3, frameon=False)
+    return figure
+
+
+def learning_figure(group: SideBySide) -> Figure:
+    """Return the accuracy over the tasks so far as learning goes on: a line per method, a panel per scenario."""
+    spec = group.like
+    figure = Figure(figsize=(max(5.5, 4 * len(group.scenarios)), 4.2), layout="constrained")
+    panels = figure.subplots(1, len(group.scenarios), squeeze=False, sharey=True)[0]
+    for axis, scenario in zip(panels, group.scenarios, strict=True):
+        for i, entry in enumerate(group.of(scenario)):
+            values = defaultdict(list)
+            for run in entry.runs:
+                for task, step, row in run.curve:
+                    values[task * spec.iters + step].append(100 * statistics.fmean(row))
+            steps = sorted(values)
+            means = [statistics.fmean(values[step]) for step in steps]
+            pattern = style.LINE_STYLES[i % len(style.LINE_STYLES)]
+            axis.plot([s / 1000 for s in steps], means, pattern, color=style.method_colour(entry.method), linewidth=1.6)
+        draw_steps(axis, spec)
+        axis.set_title(style.SCENARIO_TITLES[scenario])
+        axis.set_xlabel("training steps in thousands")
+    panels[0].set_ylabel("test accuracy over the tasks so far (%)")
+    lines = [
+        Line2D(
+            [],
+            [],
+            color=style.method_colour(entry.method),
+            linestyle=style.LINE_STYLES[i % len(style.LINE_STYLES)],
+            label=label(entry, group),
+        )
+        for i, entry in enumerate(group.of(group.scenarios[0]))
+    ]
+    figure.legend(handles=lines, loc="outside lower center", ncols=3, frameon=False)
+    return figure

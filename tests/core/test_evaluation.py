@@ -1,0 +1,68 @@
+"""Accuracy counted by hand, and what is read off the accuracy matrix."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from relive.core.evaluation import accuracy, average_accuracy, backward_transfer, forgetting
+from tests import plain
+
+#          on task 1    2     3
+MATRIX = [[0.90, 0.10, 0.20],  # after task 1
+          [0.95, 0.80, 0.30],  # after task 2
+          [0.60, 0.70, 0.99]]  # after task 3  # fmt: skip
+
+
+def test_by_hand() -> None:
+    assert average_accuracy(MATRIX) == pytest.approx((0.60 + 0.70 + 0.99) / 3)
+    assert forgetting(MATRIX) == pytest.approx(((0.95 - 0.60) + (0.80 - 0.70)) / 2)  # from the best
+    assert backward_transfer(MATRIX) == pytest.approx(((0.60 - 0.90) + (0.70 - 0.80)) / 2)  # from the diagonal
+
+
+def test_one_task_cannot_be_forgotten() -> None:
+    assert (average_accuracy([[0.7]]), forgetting([[0.7]]), backward_transfer([[0.7]])) == (0.7, 0, 0)
+
+
+def square(n: int) -> st.SearchStrategy[list[list[float]]]:
+    return st.lists(st.lists(st.floats(0, 1), min_size=n, max_size=n), min_size=n, max_size=n)
+
+
+@given(st.integers(2, 5).flatmap(square))
+def test_bounds(matrix: list[list[float]]) -> None:
+    assert -1 <= -forgetting(matrix) <= backward_transfer(matrix) + 1e-12 <= 1 + 1e-12
+    assert min(matrix[-1]) <= average_accuracy(matrix) + 1e-12
+    assert average_accuracy(matrix) <= max(matrix[-1]) + 1e-12
+
+
+@pytest.mark.parametrize("scenario", ["task", "domain", "class"])
+def test_accuracy(scenario: str) -> None:
+    tasks = plain.split_tasks()
+    layout, learner = plain.Layout.of(scenario, tasks), plain.learner_of("none", scenario, tasks)
+    learner.learn(tasks[:1], 4)
+    learner.learn(tasks[:2], 4)
+    theta = plain.double(plain.parameters(learner.net))
+    seen_between = False
+    for k in range(2):
+        test, columns = tasks[k].test, layout.columns(k, seen=2)
+        out = plain.logits(theta, test.inputs(slice(None)))[:, columns]
+        hits = (out.argmax(1) == layout.answer(k, test.labels)).tolist()
+        assert len(hits) == 8
+        assert accuracy(learner, tasks[k], k) == sum(hits) / 8
+        assert accuracy(learner, tasks[k], k, limit=5) == sum(hits[:5]) / 5
+        assert accuracy(learner, tasks[k], k, limit=100) == sum(hits) / 8
+        for chunk in (1, 3, 8):
+            assert accuracy(learner, tasks[k], k, chunk=chunk) == sum(hits) / 8
+            assert accuracy(learner, tasks[k], k, limit=5, chunk=chunk) == sum(hits[:5]) / 5
+        seen_between |= 0 < sum(hits) < 8
+    assert seen_between, "all right or all wrong: this test would not see much"
+
+
+def test_looking_changes_nothing() -> None:
+    tasks = plain.split_tasks()
+    learner = plain.learner_of("rtf", "class", tasks)
+    learner.learn(tasks[:1], 2)
+    before = {name: t.clone() for name, t in learner.state().items()}
+    accuracy(learner, tasks[0], 0)
+    assert all((before[name] == t).all() for name, t in learner.state().items())

@@ -1,0 +1,281 @@
+"""The training loop: how rows are drawn, how Adam goes on, and that a learner can be put down and taken up again."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from relive._util.errors import InputError
+from relive._util.seeds import stream
+from relive.core.learner import Learner, Rows
+from relive.core.scenarios import scenario_of
+from relive.data.protocols import tasks_of
+from relive.methods import METHODS
+from tests import plain
+
+METHOD_NAMES = list(METHODS)
+sizes = st.integers(1, 12)
+
+
+@given(st.integers(1, 40), sizes, st.integers(0, 99))
+def test_an_epoch_has_no_repeats_and_drops_the_rest(n: int, size: int, seed: int) -> None:
+    draw = Rows([n], size, stream(seed, "batches"))
+    size = min(size, n)
+    for _ in range(3):
+        epoch = torch.cat([draw()[0] for _ in range(n // size)]).tolist()
+        assert len(epoch) == n // size * size  # the last incomplete batch is dropped
+        assert len(set(epoch)) == len(epoch)
+        assert set(epoch) <= set(range(n))
+
+
+def test_every_epoch_is_shuffled_anew() -> None:
+    draw = Rows([100], 10, stream(0, "batches"))
+    epochs = [torch.cat([draw()[0] for _ in range(10)]).tolist() for _ in range(3)]
+    assert sorted(epochs[0]) == sorted(epochs[1]) == list(range(100))
+    assert list(range(100)) not in epochs
+    assert epochs[0] != epochs[1] != epochs[2] != epochs[0]
+
+
+def test_the_rows_that_were_dropped_come_in_other_epochs() -> None:
+    draw = Rows([7], 5, stream(0, "batches"))
+    assert {int(i) for _ in range(20) for i in draw()[0]} == set(range(7))
+
+
+@given(st.lists(sizes, min_size=1, max_size=5), sizes, st.integers(0, 99))
+def test_pooled_tasks_know_whose_row_it_is(lengths: list[int], size: int, seed: int) -> None:
+    draw, total = Rows(lengths, size, stream(seed, "batches")), sum(lengths)
+    size = min(size, total)
+    epoch: list[list[int]] = [[] for _ in lengths]
+    for _ in range(total // size):
+        drawn = draw()
+        assert len(drawn) == len(lengths)
+        assert sum(map(len, drawn)) == size
+        for own, some in zip(epoch, drawn, strict=True):
+            own += some.tolist()
+    for own, length in zip(epoch, lengths, strict=True):
+        assert len(set(own)) == len(own)
+        assert all(0 <= i < length for i in own)
+    if total % size == 0:
+        assert [sorted(own) for own in epoch] == [list(range(length)) for length in lengths]
+
+
+@pytest.mark.parametrize(("method", "scenario"), plain.CELLS)
+def test_weights(method: str, scenario: str) -> None:
+    """Current rows have 1/N of the loss if there is replay, all of it otherwise; together it is 1."""
+    tasks = plain.split_tasks()
+    learner = plain.learner_of(method, scenario, tasks)
+    replays = method in ("lwf", "dgr", "dgr-distill", "rtf")
+    for seen in (1, 2, 3):
+        for step in plain.record(learner, tasks[:seen], 2):
+            n = len(step.current)
+            assert step.current.weight.sum().item() == pytest.approx(1)
+            assert step.batch.weight.sum().item() == pytest.approx(1)
+            assert step.batch.weight[:n].sum().item() == pytest.approx(1 / seen if replays else 1)
+            for group in (step.batch.weight[:n], step.batch.weight[n:]):
+                assert group.tolist() == pytest.approx([group.mean().item()] * len(group), nan_ok=True)
+
+
+@pytest.mark.parametrize("method", ["none", "ewc", "rtf"])
+def test_adam_is_never_reset(method: str) -> None:
+    tasks, rate = plain.split_tasks(), 0.01
+    learner = plain.learner_of(method, "class", tasks, learning_rate=rate)
+    start = plain.parameters(learner.net)
+    gradients: dict[str, list[Tensor]] = {name: [] for name in start}
+    for seen in (1, 2, 3):
+        for step in plain.record(learner, tasks[:seen], 4):
+            assert step.gradient is not None
+            for name in start:
+                gradients[name].append(step.gradient[name])
+    for name, p in plain.parameters(learner.net).items():
+        expected = plain.adam(gradients[name], start[name], rate)
+        torch.testing.assert_close(p.double(), expected, rtol=1e-4, atol=1e-6, msg=name)
+
+
+def snapshot(learner: Learner) -> dict[str, Tensor]:
+    return copy.deepcopy(learner.state())
+
+
+def assert_same(one: dict[str, Tensor], other: dict[str, Tensor]) -> None:
+    assert one.keys() == other.keys()
+    assert [name for name in one if not torch.equal(one[name], other[name])] == []
+
+
+@pytest.mark.parametrize(("method", "scenario"), plain.CELLS)
+def test_going_on_from_a_state_gives_the_same_bits(method: str, scenario: str) -> None:
+    tasks = plain.split_tasks()
+    whole = plain.learner_of(method, scenario, tasks)
+    states = []
+    for seen in (1, 2, 3):
+        whole.learn(tasks[:seen], 5)
+        states.append(snapshot(whole))
+    for start in (1, 2):
+        other = plain.learner_of(method, scenario, tasks)
+        other.load_state(states[start - 1])
+        assert other.seen == start
+        assert_same(other.state(), states[start - 1])
+        for seen in range(start + 1, 4):
+            other.learn(tasks[:seen], 5)
+        assert_same(other.state(), states[-1])
+        x = tasks[0].test.inputs(slice(None))
+        assert torch.equal(other.predict(x, 0), whole.predict(x, 0))
+
+
+@pytest.mark.parametrize("method", METHOD_NAMES)
+def test_the_same_learner_can_go_back(method: str) -> None:
+    """To the start as well, where Adam had no state yet."""
+    tasks = plain.split_tasks()
+    learner = plain.learner_of(method, "task", tasks)
+    states = [snapshot(learner)]
+    for seen in (1, 2):
+        learner.learn(tasks[:seen], 4)
+        states.append(snapshot(learner))
+    for start in (1, 0):
+        learner.load_state(copy.deepcopy(states[start]))
+        for seen in range(start + 1, 3):
+            learner.learn(tasks[:seen], 4)
+        assert_same(learner.state(), states[-1])
+
+
+@pytest.mark.parametrize("method", METHOD_NAMES)
+def test_a_state_stays_as_it_was_when_the_learner_goes_on(method: str) -> None:
+    tasks = plain.split_tasks()
+    learner = plain.learner_of(method, "task", tasks)
+    learner.learn(tasks[:1], 2)
+    state = learner.state()
+    as_it_was = copy.deepcopy(state)
+    learner.learn(tasks[:2], 2)
+    assert_same(state, as_it_was)
+
+
+@pytest.mark.parametrize("method", METHOD_NAMES)
+def test_a_learner_leaves_the_state_that_it_loaded_alone(method: str) -> None:
+    tasks = plain.split_tasks()
+    learner = plain.learner_of(method, "task", tasks)
+    learner.learn(tasks[:1], 2)
+    state = snapshot(learner)
+    as_it_was = copy.deepcopy(state)
+    other = plain.learner_of(method, "task", tasks)
+    other.load_state(state)
+    other.learn(tasks[:2], 2)
+    assert_same(state, as_it_was)
+
+
+@pytest.mark.parametrize("method", METHOD_NAMES)
+def test_the_seed_decides(method: str) -> None:
+    tasks = plain.split_tasks()
+    ends = []
+    for seed in (1, 1, 2):
+        learner = plain.learner_of(method, "task", tasks, seed=seed)
+        learner.learn(tasks[:1], 3)
+        learner.learn(tasks[:2], 3)
+        ends.append(learner.state())
+    assert_same(ends[0], ends[1])
+    assert not torch.equal(ends[0]["net.head.weight"], ends[2]["net.head.weight"])
+
+
+def test_batches_and_noise_have_a_stream_each() -> None:
+    """So that a method that draws noise sees the same batches as one that draws none."""
+    tasks = plain.split_tasks()
+    learner, other = (plain.learner_of(method, "class", tasks) for method in ("none", "rtf"))
+    assert not torch.equal(learner.batch_rng.get_state(), learner.noise_rng.get_state())
+    for seen in (1, 2):
+        steps = (plain.record(who, tasks[:seen], 4) for who in (learner, other))
+        for ours, theirs in zip(*steps, strict=True):
+            assert torch.equal(ours.current.x, theirs.current.x)
+
+
+@pytest.mark.parametrize("scenario", ["task", "domain", "class"])
+def test_prediction_is_the_best_active_unit(scenario: str) -> None:
+    tasks = plain.split_tasks()
+    layout, learner = plain.Layout.of(scenario, tasks), plain.learner_of("none", scenario, tasks)
+    for seen in (1, 2, 3):
+        learner.learn(tasks[:seen], 2)
+        theta = plain.double(plain.parameters(learner.net))
+        for k in range(seen):
+            x, columns = tasks[k].test.inputs(slice(None)), layout.columns(k, seen)
+            expected = torch.tensor(columns)[plain.logits(theta, x)[:, columns].argmax(1)]
+            assert torch.equal(learner.predict(x, k), expected)
+
+
+def test_on_step_counts_from_1_and_tells_the_loss() -> None:
+    tasks = plain.split_tasks()
+    told: list[tuple[int, float]] = []
+    plain.learner_of("none", "class", tasks).learn(tasks[:1], 3, lambda i, loss: told.append((i, loss)))
+    assert [i for i, _ in told] == [1, 2, 3]
+    assert all(0 < loss < 10 for _, loss in told)
+
+
+def test_fine_tuning_learns_its_task_and_forgets_the_one_before() -> None:
+    tasks = plain.split_tasks()
+    learner = plain.learner_of("none", "class", tasks)
+
+    def right(k: int) -> float:
+        units = learner.scenario.units(k)[tasks[k].test.labels]
+        return float((learner.predict(tasks[k].test.inputs(slice(None)), k) == units).float().mean())
+
+    learner.learn(tasks[:1], 60)
+    assert right(0) == 1
+    learner.learn(tasks[:2], 60)
+    assert right(1) == 1
+    assert right(0) == 0
+
+
+def test_a_task_smaller_than_a_batch() -> None:
+    tasks = plain.split_tasks()
+    steps = plain.record(plain.learner_of("none", "class", tasks, batch_size=1000), tasks[:1], 2)
+    assert [len(step.batch) for step in steps] == [18, 18]
+
+
+def test_tasks_that_do_not_follow_on_are_refused() -> None:
+    tasks = plain.split_tasks()
+    learner = plain.learner_of("rtf", "class", tasks)
+    with pytest.raises(InputError, match="learn was given 2 tasks after 0 learned ones"):
+        learner.learn(tasks[:2], 1)
+    learner.learn(tasks[:1], 1)
+    with pytest.raises(InputError, match="learn was given 1 tasks after 1 learned ones"):
+        learner.learn(tasks[1:2], 1)
+    assert learner.seen == 1
+
+
+@pytest.mark.parametrize(("method", "scenario"), plain.CELLS)
+@pytest.mark.parametrize(("n_classes", "per_task"), [(20, 2), (20, 5), (140, 28)])
+def test_growing_is_as_if_everything_had_been_known_from_the_start(
+    method: str, scenario: str, n_classes: int, per_task: int
+) -> None:
+    """The output layer outgrows its first sixteen units, once by four blocks: the same bits after every task."""
+    tasks = tasks_of("split", plain.tiny_dataset(n_classes=n_classes), n_classes // per_task, seed=0)
+    whole, growing = (plain.learner_of(method, scenario, some) for some in (tasks, tasks[:1]))
+    for seen in range(1, len(tasks) + 1):
+        if seen > 1:
+            growing.grow(scenario_of(scenario, [task.classes for task in tasks[:seen]]))
+        for learner in (whole, growing):
+            learner.learn(tasks[:seen], 4)
+        ours, theirs = growing.state(), whole.state()
+        assert ours.keys() == theirs.keys()
+        for name, tensor in ours.items():
+            there = theirs[name][: len(tensor)] if tensor.dim() else theirs[name]
+            if name.startswith("method.anchor"):  # where nothing holds, it does not matter where to
+                held = ours[name.replace("anchor", "fisher")] > 0
+                tensor, there = tensor[held], there[held]
+            assert torch.equal(tensor, there), (seen, name)
+        x = tasks[0].test.inputs(slice(None))
+        assert torch.equal(growing.predict(x, 0), whole.predict(x, 0))
+
+
+def test_a_learner_can_be_told_to_stop() -> None:
+    tasks = plain.split_tasks()
+    learner = plain.learner_of("si", "class", tasks)
+    told: list[int] = []
+
+    def on_step(iteration: int, loss: float) -> bool:
+        told.append(iteration)
+        return iteration == 3
+
+    learner.learn(tasks[:1], 10, on_step)
+    assert told == [1, 2, 3]
+    assert learner.method.state(), "the task is finished all the same"

@@ -1,0 +1,96 @@
+"""Runs side by side: who is grouped with whom, and the numbers against a computation by hand."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from scipy.stats import ttest_rel
+
+from relive._util.fidelity import AS_WRITTEN
+from relive.experiments.compare import side_by_side
+from relive.experiments.spec import RunResult
+from relive.report import own_runs
+from tests.report.fake import result_of, spec_of
+
+ACCURACIES = {"none": [0.50, 0.62, 0.55], "rtf": [0.90, 0.95, 0.91], "si": [0.52, 0.61, 0.58]}
+
+
+def runs(scenario: str = "class", **changes: Any) -> list[RunResult]:
+    return [
+        result_of(spec_of("split", scenario, method, seed, **changes), accuracy)
+        for method, accuracies in ACCURACIES.items()
+        for seed, accuracy in enumerate(accuracies, start=1)
+    ]
+
+
+def test_means_and_pairs_are_those_by_hand() -> None:
+    (group,) = side_by_side(runs(), ["rtf", "none", "si"])
+    assert [(entry.method, entry.n) for entry in group.entries] == [("rtf", 3), ("none", 3), ("si", 3)]
+    for entry in group.entries:
+        values = [100 * value for value in ACCURACIES[entry.method]]
+        mean = sum(values) / 3
+        assert entry.mean == pytest.approx(mean)
+        assert entry.sem == pytest.approx(math.sqrt(sum((v - mean) ** 2 for v in values) / 2 / 3))
+    pairs = group.pairs("class")
+    assert [(p.first.method, p.second.method) for p in pairs] == list(itertools.combinations(["rtf", "none", "si"], 2))
+    p_values = [float(ttest_rel(ACCURACIES[p.first.method], ACCURACIES[p.second.method]).pvalue) for p in pairs]
+    assert [p.p for p in pairs] == pytest.approx(p_values)
+    by_size = sorted(range(3), key=lambda i: p_values[i])
+    expected, largest = [0.0] * 3, 0.0
+    for rank, i in enumerate(by_size):
+        largest = max(largest, min(1.0, (3 - rank) * p_values[i]))
+        expected[i] = largest
+    assert [p.p_holm for p in pairs] == pytest.approx(expected)
+
+
+def test_only_runs_that_agree_in_the_rest_are_compared() -> None:
+    others = [runs(iters=7), runs(dataset="digits"), runs(tasks=2)]
+    others += [[replace(run, spec=replace(run.spec, fidelity=AS_WRITTEN)) for run in runs()]]
+    groups = side_by_side([*runs(), *runs("task"), *itertools.chain(*others)])
+    assert len(groups) == 5
+    assert len({group.title for group in groups}) == 5
+    (both,) = [group for group in groups if len(group.scenarios) == 2]
+    assert both.scenarios == ["task", "class"]
+
+
+def test_a_seed_counts_once_and_unequal_seeds_are_paired_where_they_can_be() -> None:
+    results = runs()
+    again = replace(results[0], spec=replace(results[0].spec, threads=2), average_accuracy=0.1)
+    (group,) = side_by_side([*results, again, result_of(spec_of("split", "class", "rtf", 9), 0.2)])
+    entries = {entry.method: entry for entry in group.entries}
+    assert (entries["none"].n, entries["rtf"].n) == (3, 4)
+    assert {pair.n for pair in group.pairs("class")} == {3}
+    (lone,) = side_by_side([results[0], results[4]])
+    assert lone.pairs("class") == []  # no seed in common
+
+
+def test_one_seed_gives_a_difference_and_no_test() -> None:
+    (group,) = side_by_side([results for results in runs() if results.spec.seed == 1])
+    pair = group.pairs("class")[0]
+    assert (pair.n, pair.sem, pair.p, pair.p_holm) == (1, None, None, None)
+    assert pair.difference == pytest.approx(50 - 90)
+    assert "−40.00" in own_runs.as_markdown(group)
+
+
+def test_settings_tell_two_entries_of_a_method_apart() -> None:
+    results = [result_of(spec_of("split", "class", "si", seed, {"c": c}), 0.5) for c in (1.0, 2.0) for seed in (1, 2)]
+    (group,) = side_by_side(results)
+    assert [own_runs.label(entry, group) for entry in group.entries] == ["SI (c = 1, ξ = 0.1)", "SI (c = 2, ξ = 0.1)"]
+
+
+def test_every_format_has_every_number() -> None:
+    (group,) = side_by_side([*runs(), *runs("task")], ["none"])
+    told = json.loads(own_runs.as_json(group))
+    assert [entry["n"] for entry in told["entries"]] == [3] * 6
+    assert len(told["pairs"]) == 6
+    assert own_runs.as_csv(group).count("\n") == 7
+    markdown = own_runs.as_markdown(group)
+    assert markdown.count("92.00 ± 1.53") == 2
+    assert markdown.index("Task-IL") < markdown.index("Class-IL")
+    for figure in (own_runs.time_figure(group), own_runs.learning_figure(group)):
+        assert len(figure.axes) == 2

@@ -1,0 +1,160 @@
+"""One catalogue: what it says is so, it needs no torch, and whatever a user brings gets into it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from relive import Method
+from relive._util.errors import InputError
+from relive._util.registry import Registry
+from relive.core.facts import MethodFacts, Setting, facts_of
+from relive.experiments.execute import run
+from relive.experiments.spec import RunSpec, make_spec
+from relive.methods import METHODS, make_method, method_class, method_facts
+from relive.methods.ewc import EWC
+from relive.report import style
+
+MINE = """
+from relive import Method
+
+class Mine(Method):
+    '''Does nothing of its own. And says more.'''
+    def __init__(self, strength: float = 2.0) -> None:
+        self.strength = strength
+
+class NotOne:
+    pass
+"""
+EXAMPLE = Path(__file__).parents[2] / "examples" / "own_method.py"
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Path:
+    path = tmp_path / "my_file.py"
+    path.write_text(MINE)
+    return path
+
+
+def test_facts_of_a_class_that_says_nothing(mine: Path) -> None:
+    facts = method_facts(f"{mine}:Mine")
+    assert (facts.title, facts.reference) == ("Mine", "Does nothing of its own. And says more")
+    assert facts.scenarios == ("task", "domain", "class")
+    assert facts.defaults == {"strength": 2.0}
+    assert not facts.keeps_data
+
+
+def test_facts_that_a_class_says() -> None:
+    class ElasticNet(EWC):
+        title = "EN"
+        colour, marker = "#123456", "*"
+        scenarios = ("task",)
+        why_not = "of a reason"
+        limits = {"lam": (1, 5)}  # noqa: RUF012
+
+        def __init__(self, lam: float = 2.0) -> None:
+            super().__init__(lam)
+
+    facts = facts_of(ElasticNet)
+    assert (facts.name, facts.title, facts.colour, facts.marker) == ("elastic-net", "EN", "#123456", "*")
+    with pytest.raises(InputError, match="EN does not work in scenario 'class': of a reason"):
+        facts.check_scenario("class")
+    with pytest.raises(InputError, match="at least 1 and at most 5"):
+        facts.check_settings({"lam": 6})
+    assert facts_of(EWC) is METHODS["ewc"]  # a child's facts are its own
+
+
+def test_a_setting_is_a_number_with_a_default() -> None:
+    class Wordy(Method):
+        def __init__(self, word: str = "x") -> None:
+            self.word = word
+
+    with pytest.raises(InputError, match="setting word of Wordy is 'x' by default: a setting is a number"):
+        facts_of(Wordy)
+
+
+def test_an_address_is_a_method_like_any_other(mine: Path) -> None:
+    spec = make_spec("split", "class", f"{mine}:Mine", dataset="digits", iters=3, hidden=10, settings={"strength": 3})
+    assert RunSpec.from_json(spec.to_json()) == spec
+    assert "/" not in spec.name
+    assert ":" not in spec.name
+    result = run(spec).result
+    assert result.shown == {"title": "Mine"}
+    none = make_spec("split", "class", "none", dataset="digits", iters=3, hidden=10)
+    assert run(none).result.accuracy_matrix == result.accuracy_matrix
+    assert run(none).result.shown == {}
+
+
+def test_a_file_that_has_changed_is_another_spec_and_not_run_as_the_old_one(mine: Path) -> None:
+    spec = make_spec("split", "class", f"{mine}:Mine", dataset="digits", iters=3, hidden=10)
+    mine.write_text(MINE + "\n# something else\n")
+    again = make_spec("split", "class", f"{mine}:Mine", dataset="digits", iters=3, hidden=10)
+    assert again.digest != spec.digest
+    with pytest.raises(InputError, match="has changed since this was asked for"):
+        run(spec)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("{file}:Other", "has no 'Other'; it has: Method, Mine, NotOne"),
+        ("{file}:NotOne", "a method is a class that extends relive.Method"),
+        ("nowhere.py:Mine", "there is no file nowhere.py"),
+        ("no.such.module:Mine", "there is no module 'no.such.module'"),
+    ],
+)
+def test_an_address_that_leads_nowhere(name: str, message: str, mine: Path) -> None:
+    with pytest.raises(InputError, match=message):
+        make_spec("split", "class", name.format(file=mine), dataset="digits")
+
+
+def test_a_module_s_class_by_its_address() -> None:
+    assert method_class("relive.methods.ewc:EWC") is EWC
+    assert make_method("relive.methods.ewc:EWC", lam=3.0).facts.title == "EWC"
+
+
+def test_an_installed_package_adds_methods() -> None:
+    facts = MethodFacts("theirs", "relive.methods.si:SI", "Theirs", settings=(Setting("c", 1.0),))
+    point = EntryPoint("theirs", "anything", "relive.test")
+    with patch("relive._util.registry.entry_points", return_value=[point]), patch.object(EntryPoint, "load") as load:
+        load.return_value = facts
+        registry: Registry[MethodFacts] = Registry("method", "relive.test", [METHODS["none"]])
+        assert registry["theirs"] is facts
+        assert set(registry) == {"none", "theirs"}
+        with pytest.raises(InputError, match="did you mean 'theirs'"):
+            registry["their"]
+
+
+def test_methods_without_a_colour_get_one_that_no_other_has(mine: Path) -> None:
+    taken = [f"{mine}:Mine", "relive.methods.none:FineTuning"]
+    for name in taken:
+        METHODS.register(MethodFacts(name, name, "X"))
+    everything = [*METHODS]
+    assert len({style.method_colour(name) for name in everything}) == len(everything)
+    assert len({style.method_marker(name) for name in everything}) == len(everything)
+
+
+@pytest.mark.parametrize("words", [["methods"], ["methods", "--json"]])
+def test_listing_methods_needs_no_torch(words: list[str]) -> None:
+    code = (
+        f"import sys; sys.argv[1:] = {words!r}\nfrom relive.cli import app\ntry:\n    app()\nexcept SystemExit: pass\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code + "assert 'torch' not in sys.modules"], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert "rtf" in done.stdout
+
+
+def test_the_example_replays_what_it_kept() -> None:
+    sizes: dict[str, Any] = {"dataset": "digits", "iters": 150, "hidden": 60}
+    er, none = (run(make_spec("split", "class", m, **sizes)).result for m in (f"{EXAMPLE}:ExperienceReplay", "none"))
+    assert er.average_accuracy > none.average_accuracy + 0.3
+    assert er.stored_numbers == 200 * (64 + 2)
+    assert er.shown["title"] == "ER"
