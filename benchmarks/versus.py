@@ -9,6 +9,7 @@ from benchmarks.common import Effort, Figure, Findings, Subject, in_turns, media
 from benchmarks.plain import Plain, PlainSubject
 from relive.core.learner import Learner
 from relive.core.scenarios import scenario_of
+from relive.core.sources import Part
 from relive.methods import METHODS, make_method
 from relive.methods.ewc import fisher
 from relive.report.style import method_title
@@ -45,7 +46,7 @@ def _fisher_seconds(ours: Learner, plain: PlainSubject, few: int) -> dict[str, f
     start = time.perf_counter()
     plain.learner.fisher(task)
     middle = time.perf_counter()
-    fisher(ours.net, task, len(plain.tasks), ours.method.problem)
+    fisher(ours.net, [Part(len(plain.tasks) - 1, task.train)], len(plain.tasks), ours.method.problem)
     return {"ours": time.perf_counter() - middle, "plain": (middle - start) * len(task.train) / few}
 
 

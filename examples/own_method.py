@@ -15,6 +15,7 @@ from torch import Tensor
 
 from relive import Method
 from relive.core.batch import Batch, concat, hard_rows
+from relive.core.sources import Part
 from relive.data.tasks import Task
 from relive.networks import Classifier
 
@@ -47,14 +48,16 @@ class ExperienceReplay(Method):
             parts.append(mine.times(len(rows) / n))
         return concat(parts)
 
-    def after_task(self, net: Classifier, task: Task, seen: int) -> None:
+    def after_task(self, net: Classifier, learned: Sequence[Part], seen: int) -> None:
+        for part in learned:  # the newest task; several in a stream without boundaries
+            new = torch.randperm(len(part.examples), generator=torch.Generator().manual_seed(seen))[: int(self.size)]
+            x = part.examples.inputs(new)
+            self.x_ = torch.cat([x, self.x_.view(-1, x.shape[1])])  # the newest first
+            self.label_ = torch.cat([part.examples.labels[new], self.label_])
+            self.task_ = torch.cat([torch.full((len(new),), part.task), self.task_])
         room = int(self.size) // seen  # for each task
-        kept = torch.cat([(self.task_ == k).nonzero().flatten()[:room] for k in range(seen - 1)] or [self.task_])
-        new = torch.randperm(len(task.train), generator=torch.Generator().manual_seed(seen))[:room]
-        old_x = self.x_[kept] if len(kept) else torch.empty(0, task.n_inputs)
-        self.x_ = torch.cat([old_x, task.train.inputs(new)])
-        self.label_ = torch.cat([self.label_[kept], task.train.labels[new]])
-        self.task_ = torch.cat([self.task_[kept], torch.full((len(new),), seen - 1)])
+        kept = torch.cat([(self.task_ == k).nonzero().flatten()[:room] for k in range(seen)])
+        self.x_, self.label_, self.task_ = self.x_[kept], self.label_[kept], self.task_[kept]
 
     def state(self) -> dict[str, Tensor]:
         return {"x": self.x_, "label": self.label_, "task": self.task_}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,11 @@ from relive._util.errors import InputError
 from relive._util.fidelity import AS_RUN, AS_WRITTEN, CHOICES, FIDELITIES, Fidelity
 from relive._util.registry import is_address
 from relive.core.learner import Learner
+from relive.core.method import Method
 from relive.core.scenarios import SCENARIOS, scenario_of
+from relive.data import protocols
 from relive.data.datasets.dataset import Dataset
-from relive.data.protocols import tasks_of
+from relive.data.protocols import BLURRED, blended, tasks_of
 from relive.experiments.execute import Checkpoint, Observer, Outcome, Progress, run
 from relive.experiments.spec import RunSpec, make_spec
 from relive.methods import METHODS, make_method, method_class
@@ -117,6 +120,34 @@ def test_a_run(method: str, scenario: str, protocol: str, fidelity: str, tiny: D
 
     # going on from the state after any task gives the same bits
     assert len(memory.kept) == TASKS - 1
+    for kept in memory.kept:
+        again = Losses()
+        assert bits(run(spec, data=tiny, observer=again, checkpoint=Memory(kept))) == bits(outcome)
+        assert again.steps == losses.steps[-len(again.steps) :]
+
+
+@pytest.mark.parametrize(("method", "scenario"), CELLS)
+def test_a_stream_without_boundaries(
+    method: str, scenario: str, tiny: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It consolidates twice in the time of a task, and goes on from there to the same bits."""
+    every_second = replace(BLURRED, blend=lambda task, n, steps: blended(task, n, steps, every=2))
+    monkeypatch.setattr(protocols, "BLURRED", every_second)
+    consolidated = []
+    after_task = method_class(method).after_task
+
+    def counting(self: Method, net: Any, learned: Any, seen: int) -> None:
+        consolidated.append((seen, [part.task for part in learned]))
+        after_task(self, net, learned, seen)
+
+    monkeypatch.setattr(method_class(method), "after_task", counting)
+    spec = spec_of(method, scenario, "blurred", "as_run")
+    losses, memory = Losses(), Memory()
+    outcome = run(spec, data=tiny, observer=losses, checkpoint=memory)
+    assert [(task, i) for task, i, _ in losses.steps] == [(k, i) for k in range(TASKS) for i in (1, 2, 3)]
+    # of three steps of a task, the first two and the last; the third step has rows of the next task too
+    assert [seen for seen, _ in consolidated] == [1, 2, 2, 3, 3, 3]
+    assert all(0 < len(tasks) <= 2 and max(tasks) < seen for seen, tasks in consolidated)
     for kept in memory.kept:
         again = Losses()
         assert bits(run(spec, data=tiny, observer=again, checkpoint=Memory(kept))) == bits(outcome)

@@ -258,7 +258,7 @@ class TestNothingChangesWhenItFails:
         self, model: ContinualClassifier, error: type[BaseException], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         untouched = copy.copy(model).partial_fit(*rows(2, 3))
-        step = type(model.learner_.adam).step
+        step = type(model.learner_.optimizer).step
         calls = []
 
         def failing(self: Any, gradient: Any) -> None:
@@ -268,7 +268,7 @@ class TestNothingChangesWhenItFails:
             step(self, gradient)
 
         with monkeypatch.context() as patch:
-            patch.setattr(type(model.learner_.adam), "step", failing)
+            patch.setattr(type(model.learner_.optimizer), "step", failing)
             with pytest.raises(error):
                 model.partial_fit(*rows(2, 3))
         assert model.n_tasks_ == 1
@@ -459,7 +459,7 @@ class TestParametersOfAModelThatIsThere:
         model = ContinualClassifier(**SMALL).partial_fit(*rows(0, 1))
         model.set_params(iterations=5, learning_rate=0.5, batch_size=7).partial_fit(*rows(2))
         assert model.lessons_[1].iterations == 5
-        assert model.learner_.adam.rate == 0.5
+        assert model.learner_.optimizer.rate == 0.5
 
 
 class TestLabels:

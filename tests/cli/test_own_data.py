@@ -128,5 +128,9 @@ def test_tables_of_a_protocol_that_the_paper_does_not_have(
 def test_help_lists_what_is_registered(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     assert not relive(monkeypatch, "run", "--help")
     out = " ".join(capfd.readouterr().out.replace("│", " ").split())
-    for words in ("split, permuted, rotated, or your own", "mnist, fashion-mnist, digits; or your own", "my.npz"):
+    for words in (
+        "split, permuted, rotated, blurred, or your own",
+        "mnist, fashion-mnist, digits; or your own",
+        "my.npz",
+    ):
         assert words in out

@@ -252,7 +252,7 @@ def test_methods_are_listed_with_their_settings(tmp_path: Path) -> None:
     assert list(listing) == ["none", "xdg", "ewc", "online-ewc", "si", "lwf", "dgr", "dgr-distill", "rtf", "offline"]
     assert listing["online-ewc"]["settings"]["split"] == {"lam": 5000.0, "gamma": 1.0}
     proportions = {name: chosen["proportion"] for name, chosen in listing["xdg"]["settings"].items()}
-    assert proportions == {"split": 0.95, "permuted": 0.55, "rotated": 0.95}
+    assert proportions == {"split": 0.95, "permuted": 0.55, "rotated": 0.95, "blurred": 0.95}
     assert listing["xdg"]["scenarios"] == ["task"]
     table = relive("methods", cwd=tmp_path).stdout
     assert "Kirkpatrick" in table

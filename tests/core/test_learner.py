@@ -12,8 +12,9 @@ from torch import Tensor
 
 from relive._util.errors import InputError
 from relive._util.seeds import stream
-from relive.core.learner import Learner, Rows
+from relive.core.learner import Learner
 from relive.core.scenarios import scenario_of
+from relive.core.sources import Rows
 from relive.data.protocols import tasks_of
 from relive.methods import METHODS
 from tests import plain

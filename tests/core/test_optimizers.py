@@ -1,12 +1,15 @@
-"""Adam against Kingma & Ba's algorithm in float64, and against PyTorch's own."""
+"""Adam against Kingma & Ba's algorithm in float64 and PyTorch's own, SGD against PyTorch's, and their state."""
 
 from __future__ import annotations
 
 import pytest
 import torch
 
+from relive._util.errors import InputError
+from relive._util.fidelity import AS_RUN
 from relive._util.seeds import stream
-from relive.core.optimizers import Adam
+from relive.core.catalogue import optimizer_factory
+from relive.core.optimizers import SGD, Adam, Optimizer
 from tests import plain
 
 SHAPES = [(40, 30), (40,), (16, 40), (16,), (3, 5)]
@@ -36,7 +39,8 @@ def test_where_epsilon_is_added(epsilon_first: bool) -> None:
     rng = stream(1, "test")
     gradients = [1e-8 * torch.randn(50, generator=rng) for _ in range(30)]
     theta = torch.zeros(50)
-    adam = Adam([theta], 0.01, epsilon_first=epsilon_first)
+    choice = "before_correction" if epsilon_first else "after_correction"
+    adam = Adam([theta], 0.01, AS_RUN.choose({"adam_epsilon": choice}))
     for gradient in gradients:
         adam.step([gradient])
     right, wrong = (
@@ -44,3 +48,67 @@ def test_where_epsilon_is_added(epsilon_first: bool) -> None:
     )
     torch.testing.assert_close(theta.double(), right, rtol=1e-4, atol=1e-7)
     assert (theta.double() - wrong).abs().max() > 0.01
+
+
+@pytest.mark.parametrize("epsilon", ["after_correction", "before_correction"])
+def test_without_the_fused_kernel_the_public_optimizer_does_the_same(
+    epsilon: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = stream(2, "test")
+    start = [torch.randn(shape, generator=rng) for shape in SHAPES]
+    fidelity = AS_RUN.choose({"adam_epsilon": epsilon})
+    fused, public = (Adam([p.clone().requires_grad_() for p in start], 0.01, fidelity) for _ in range(2))
+    for i in range(6):
+        gradient = [torch.randn(shape, generator=rng) * 10 ** (i - 6) for shape in SHAPES]
+        fused.step(gradient)
+        with monkeypatch.context() as patch:
+            patch.delattr(torch, "_fused_adam_")
+            public.step(gradient)
+    assert fused.state().keys() == public.state().keys()
+    ours, theirs = ((*adam.parameters, *adam.state().values()) for adam in (fused, public))
+    for a, b in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-7)
+    assert all(p.grad is None for p in public.parameters)
+
+
+def test_sgd_with_momentum_is_pytorch_s() -> None:
+    rng = stream(3, "test")
+    start = [torch.randn(shape, generator=rng) for shape in SHAPES]
+    ours, theirs = ([p.clone().requires_grad_() for p in start] for _ in range(2))
+    sgd, optimizer = SGD(ours, 0.1), torch.optim.SGD(theirs, lr=0.1, momentum=0.9)
+    for _ in range(5):
+        gradient = [torch.randn(shape, generator=rng) for shape in SHAPES]
+        sgd.step(gradient)
+        for p, g in zip(theirs, gradient, strict=True):
+            p.grad = g.clone()
+        optimizer.step()
+    for p, q in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(p, q, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("kind", [Adam, SGD])
+def test_an_optimizer_goes_on_from_its_state_and_with_more_rows(kind: type[Optimizer]) -> None:
+    """What is new in a parameter that has grown starts from nothing; the rest goes on as if it were alone."""
+    rng = stream(4, "test")
+    gradients = [torch.randn(6, 3, generator=rng) for _ in range(4)]
+    small, large = torch.zeros(4, 3), torch.zeros(6, 3)
+    alone = kind([small], 0.1)
+    for gradient in gradients[:2]:
+        alone.step([gradient[:4]])
+    grown = kind([large], 0.1)
+    grown.load_state(alone.state())
+    large[:4] = small
+    for gradient in gradients[2:]:
+        alone.step([gradient[:4]])
+        grown.step([gradient])
+    assert torch.equal(large[:4], small)
+    assert large[4:].abs().min() > 0
+
+
+def test_one_that_is_not_there_is_named() -> None:
+    with pytest.raises(InputError, match=r"unknown optimizer 'sdg'.*sgd"):
+        optimizer_factory("sdg")
+    with pytest.raises(
+        InputError, match=r"optimizer = 3: it must be one of adam, sgd, .*\(parameters, rate, fidelity\)"
+    ):
+        optimizer_factory(3)  # type: ignore[arg-type]

@@ -39,6 +39,8 @@ CHANGES: dict[str, Any] = {
     "threads": 2,
     "sources": {"my_file.py:Mine": "0123456789ab"},
     "encoder": "conv",
+    "optimizer": "sgd",
+    "device": "cuda",
 }
 
 

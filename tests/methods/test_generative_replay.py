@@ -117,7 +117,7 @@ def test_one_step_for_both_networks_is_a_step_for_each(method: str) -> None:
 
 def replay(learner: Learner, seen: int, seed: int = 0) -> Batch:
     """Return the rows that would be replayed now."""
-    learner.method.before_task(learner.net, seen)
+    learner.method.before_task(learner.net, seen - 1)
     current = Batch(*[torch.empty(0)] * 7)
     rows = learner.method.replay(learner.net, current, seen, stream(seed, "test"))
     assert rows is not None

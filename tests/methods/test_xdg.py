@@ -77,7 +77,9 @@ def test_a_closed_unit_says_its_bias_as_run_and_nothing_as_written() -> None:
 def test_share_of_gated_units(proportion: float, hidden: int, n_tasks: int, seed: int) -> None:
     method = XdG(proportion)
     scenario = TaskIL([(2 * k, 2 * k + 1) for k in range(n_tasks)])
-    method.build(Problem(Sizes(3, hidden, 2, 2 * n_tasks), scenario, 8, AS_RUN), stream(seed, "network"))
+    method.build(
+        Problem(Sizes(3, hidden, 2, 2 * n_tasks), scenario, 8, AS_RUN, torch.device("cpu")), stream(seed, "network")
+    )
     assert method.gates_.shape == (n_tasks, 2, hidden)
     assert ((method.gates_ == 0) | (method.gates_ == 1)).all()
     closed = (method.gates_ == 0).sum(2)

@@ -18,7 +18,7 @@ from relive.core.scenarios import scenario_of
 from relive.methods import METHODS, make_method
 from relive.methods.none import FineTuning
 from relive.networks import MLP, Classifier, ClassifierWithVAE, FeedbackClassifier, Sizes, linear, mlp, mlp_of
-from relive.networks.catalogue import ENCODERS, EncoderFactory, check_encoder, encoder_factory
+from relive.networks.catalogue import ENCODERS, EncoderFactory, encoder_factory
 from relive.networks.convolution import Conv, conv
 from relive.networks.encoders import mode, trainable
 from tests import plain
@@ -82,7 +82,7 @@ def same(a: dict[str, Tensor], b: dict[str, Tensor]) -> bool:
 
 @pytest.mark.parametrize("name", ENCODERS)
 def test_every_name_makes_an_encoder(name: str) -> None:
-    check_encoder(name)
+    ENCODERS.check(name)
     assert ENCODERS[name].title
     net = Classifier(Sizes(30, 11, 2, 4, shape=(5, 6), encoder=encoder_factory(name)), stream(0, "network"))
     assert net(torch.rand(3, 30)).shape == (3, 4)
@@ -91,7 +91,7 @@ def test_every_name_makes_an_encoder(name: str) -> None:
 
 def test_a_name_that_is_near() -> None:
     with pytest.raises(InputError, match="unknown encoder 'conf': did you mean 'conv'"):
-        check_encoder("conf")
+        ENCODERS.check("conf")
     with pytest.raises(InputError, match="unknown encoder 'conf'"):
         encoder_factory("conf")
 
@@ -100,13 +100,13 @@ def test_what_is_no_encoder(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("number = 3\n")
     address = f"{tmp_path / 'mine.py'}:number"
     assert is_address(address)
-    for found in (check_encoder, encoder_factory):
+    for found in (ENCODERS.check, encoder_factory):
         with pytest.raises(InputError, match=r"must be one of mlp, conv, an address such as my_file.py:make"):
             found(address)
     with pytest.raises(InputError, match="has no 'other'"):
-        check_encoder(f"{tmp_path / 'mine.py'}:other")
+        ENCODERS.check(f"{tmp_path / 'mine.py'}:other")
     with pytest.raises(InputError, match="there is no file"):
-        check_encoder(f"{tmp_path / 'none.py'}:make")
+        ENCODERS.check(f"{tmp_path / 'none.py'}:make")
 
 
 def _no_module(shape: Shape, hidden: int, rng: torch.Generator) -> nn.Module:
@@ -264,7 +264,7 @@ def test_frozen_parameters_stay_frozen(method: str) -> None:
     for name, p in learner.net.named_parameters():
         assert torch.equal(p[: len(before[name])], before[name]) == (name in frozen), name
     assert learner.n_parameters < sum(p.numel() for p in learner.net.parameters())
-    assert len(learner.adam.m) == len(trainable(learner.net)) == len(before) - len(frozen)
+    assert len(learner.optimizer.slots["m"]) == len(trainable(learner.net)) == len(before) - len(frozen)
     again = learner_of(method, half_frozen, n_tasks=1 if method == "xdg" else 3, scenario="task")
     again.load_state(learner.state())
     assert same(again.state(), learner.state())

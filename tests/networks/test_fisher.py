@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from relive._util.fidelity import AS_RUN
 from relive._util.seeds import stream
+from relive.core.sources import Part
 from relive.methods.ewc import fisher
 from relive.networks import Classifier, FeedbackClassifier, Sizes
 from relive.networks import fisher as fisher_module
@@ -101,7 +102,8 @@ def test_a_task_s_fisher_covers_its_whole_training_set(divisor: str, n: int, chu
     tasks = plain.split_tasks()
     fidelity = AS_RUN.choose({"fisher_divisor": divisor})
     learner = plain.learner_of("none", "class", tasks, fidelity)
-    got = fisher(learner.net, tasks[1], 2, learner.method.problem, chunk)
+    halves = [Part(1, tasks[1].train.take(torch.arange(18)[rows])) for rows in (slice(0, 7), slice(7, 18))]
+    got = fisher(learner.net, halves, 2, learner.method.problem, chunk)
     x, answer = tasks[1].train.inputs(slice(None)), 2 + tasks[1].train.labels
     total = plain.fisher(plain.parameters(learner.net), x, answer, [0, 1, 2, 3], "predicted")
     for ours, expected in zip(got, total.values(), strict=True):

@@ -11,7 +11,8 @@ import hashlib
 import importlib
 import importlib.util
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
@@ -34,6 +35,23 @@ class Named(Protocol):
 Facts = TypeVar("Facts", bound=Named)
 
 
+@dataclass(frozen=True)
+class Entry:
+    """The least that is known of something with a name: an encoder, an optimizer.
+
+    Attributes
+    ----------
+    name, title
+        On the command line, and for people.
+    home
+        Where what makes it is: ``package.module:function``.
+    """
+
+    name: str
+    home: str
+    title: str
+
+
 class Registry(Mapping[str, Facts], Generic[Facts]):
     """Facts by name.
 
@@ -45,11 +63,14 @@ class Registry(Mapping[str, Facts], Generic[Facts]):
         The entry points that installed packages register facts under: "relive.methods". Each is an object of facts.
     facts
         What there is from the start.
+    factory
+        What makes such a thing, if :meth:`find` is to find it: "a function (shape, hidden, rng) that …".
     """
 
-    def __init__(self, kind: str, group: str, facts: list[Facts]) -> None:
+    def __init__(self, kind: str, group: str, facts: list[Facts], factory: str = "") -> None:
         self.kind = kind
         self.group = group
+        self.factory = factory
         self._own = {fact.name: fact for fact in facts}
 
     def register(self, facts: Facts) -> None:
@@ -66,6 +87,25 @@ class Registry(Mapping[str, Facts], Generic[Facts]):
         if facts is None:
             raise unknown(self.kind, name, self)
         return facts
+
+    def check(self, name: str) -> None:
+        """Refuse what :meth:`find` would refuse; a name is looked up without importing what it names."""
+        if is_address(name):
+            self.find(name)
+        else:
+            self[name]
+
+    def find(self, thing: str | Callable[..., Any]) -> Any:
+        """Return what makes a thing: that of a name, that at an address (``my_file.py:make``), or a callable itself."""
+        found: Any = thing
+        if isinstance(thing, str):
+            found = load_object(thing if is_address(thing) else self[thing].home)
+        if not callable(found):
+            raise InputError(
+                f"{self.kind} = {thing!r}: it must be one of {', '.join(self)}, an address such as my_file.py:make, or "
+                f"{self.factory}"
+            )
+        return found
 
     def __contains__(self, name: object) -> bool:
         return name in self._own or name in self._installed

@@ -192,7 +192,7 @@ def _check_tensors(model: ContinualClassifier, state: dict[str, Tensor]) -> None
     learner = model.learner_
     found = {name: (t.shape, t.dtype) for name, t in learner.state().items()}
     _require(found == {name: (t.shape, t.dtype) for name, t in state.items()}, "its tensors are of another model")
-    parameters = learner.adam.parameters
+    parameters = learner.optimizer.parameters
     for name, t in state.items():
         per_parameter = re.fullmatch(r"method\.(?:fisher|anchor|Omega)(\d+)", name)
         if per_parameter:
@@ -200,7 +200,8 @@ def _check_tensors(model: ContinualClassifier, state: dict[str, Tensor]) -> None
             _require(i < len(parameters) and t.shape == parameters[i].shape, f"its {name} is of another size")
         if not name.startswith(("adam.", "rng.")):
             _require(bool(t.isfinite().all()), f"its {name} is not finite")
-    _require(all(bool((v >= 0).all()) for v in (*learner.adam.v, learner.adam.steps)), "its optimizer")
+    optimizer = learner.optimizer
+    _require(all(bool((v >= 0).all()) for v in (*optimizer.slots["v"], optimizer.scalars["steps"])), "its optimizer")
 
 
 def _lesson(values: dict[str, Any], n_labels: int) -> Lesson:

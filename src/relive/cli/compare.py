@@ -41,6 +41,8 @@ def command(
     dataset: run.DATASET = "mnist",
     protocol: run.PROTOCOL = "split",
     encoder: run.ENCODER = "mlp",
+    optimizer: run.OPTIMIZER = "adam",
+    device: run.DEVICE = "cpu",
     seeds: SEEDS = 3,
     tasks: run.TASKS = None,
     iters: run.ITERS = None,
@@ -67,7 +69,7 @@ def command(
 
     if output_format != "text" and output_format not in own_runs.FORMATS:
         raise unknown("format", output_format, ["text", *own_runs.FORMATS])
-    given = {"tasks": tasks, "iters": iters, "encoder": encoder}
+    given = {"tasks": tasks, "iters": iters, "encoder": encoder, "optimizer": optimizer, "device": device}
     changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     scenarios = scenario or ["class"]
     for name in scenarios:

@@ -42,6 +42,8 @@ DATASET = Annotated[
 ENCODER = Annotated[
     str, typer.Option(help="The network's first part: mlp, conv (for pictures), or my_file.py:make, one of your own.")
 ]
+OPTIMIZER = Annotated[str, typer.Option(help="What takes the steps: adam, sgd, or one of your own, my_file.py:Mine.")]
+DEVICE = Annotated[str, typer.Option(help="Where to compute: cpu, cuda, mps, or auto, a GPU if there is one.")]
 SEED = Annotated[int, typer.Option(help="Where all randomness comes from.")]
 TASKS = Annotated[int | None, typer.Option(help=f"Number of tasks: {_presets('tasks')} if not given.")]
 ITERS = Annotated[int | None, typer.Option(help=f"Steps per task: {_presets('iters')} if not given.")]
@@ -78,6 +80,8 @@ relive run --dataset my.npz --protocol split --tasks 5  (your own data: arrays X
 
 relive run --dataset digits --protocol rotated --scenario domain --tasks 5
 
+relive run --dataset digits --iters 300 --protocol blurred  (no boundaries: one task blends into the next)
+
 relive run --dataset digits --iters 300 --encoder conv  (or my_file.py:make, a network of your own)
 
 relive run --method none --json --quiet | jq .average_accuracy
@@ -91,6 +95,8 @@ def command(
     seed: SEED = 0,
     dataset: DATASET = "mnist",
     encoder: ENCODER = "mlp",
+    optimizer: OPTIMIZER = "adam",
+    device: DEVICE = "cpu",
     tasks: TASKS = None,
     iters: ITERS = None,
     fidelity: FIDELITY = "as_run",
@@ -119,6 +125,8 @@ def command(
         seed=seed,
         dataset=dataset,
         encoder=encoder,
+        optimizer=optimizer,
+        device=device,
         fidelity=fidelity_of(fidelity).choose(chosen),
         settings={name: number(name, value) for name, value in pairs("--set", settings).items()},
         **{name: value for name, value in given.items() if value is not None},

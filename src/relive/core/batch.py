@@ -72,8 +72,8 @@ class Batch:
 def hard_rows(x: Tensor, unit: Tensor, active: Tensor, task: Tensor) -> Batch:
     """Return rows with one right unit each, weights summing to 1; ``active`` is (units,) or (n, units)."""
     n, n_units = len(x), active.shape[-1]
-    one = torch.ones(n)
-    target = torch.zeros(n, n_units).scatter_(1, unit.unsqueeze(1), 1.0)
+    one = x.new_ones(n)
+    target = x.new_zeros(n, n_units).scatter_(1, unit.unsqueeze(1), 1.0)
     return Batch(x, target, active.expand(n, n_units), one / n, one, one, task)
 
 
@@ -85,7 +85,7 @@ def concat(parts: list[Batch]) -> Batch:
     shared = all(part.x is first.x for part in parts)
     if not shared and any(part.source is not None for part in parts):
         raise ValueError("rows that share inputs can only be joined with rows about the same inputs")
-    every = torch.arange(len(first.x))
+    every = torch.arange(len(first.x), device=first.x.device)
     return Batch(
         first.x if shared else torch.cat([part.x for part in parts]),
         torch.cat([part.target for part in parts]),

@@ -13,7 +13,7 @@ Matrix = Sequence[Sequence[float]]
 def accuracy(learner: Learner, task: Task, index: int, limit: int | None = None, chunk: int = 1000) -> float:
     """Return the share of the task's test rows (at most ``limit`` of them) that the learner gets right."""
     n = len(task.test) if limit is None else min(limit, len(task.test))
-    units = learner.scenario.units(index)
+    units = learner.scenario.units(index).cpu()
     right = 0
     for start in range(0, n, chunk):
         rows = slice(start, min(start + chunk, n))

@@ -55,7 +55,7 @@ class QuadraticPenalty:
         self.strengths = strengths
         self.anchors = anchors
         self.offsets = offsets
-        work = torch.empty(max(s.numel() for s in strengths))  # one parameter at a time
+        work = strengths[0].new_empty(max(s.numel() for s in strengths))  # one parameter at a time
         self._work = [work[: s.numel()].view_as(s) for s in strengths]
 
     @torch.no_grad()

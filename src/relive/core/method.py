@@ -13,18 +13,20 @@ from relive._util.fidelity import Fidelity
 from relive.core.batch import Batch
 from relive.core.facts import MethodFacts
 from relive.core.scenarios import Scenario
+from relive.core.sources import Part, Source
 from relive.data.tasks import Task
 from relive.networks import Classifier, Sizes
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What a method is told once: the network's sizes, the scenario, rows per step, and the fidelity choices."""
+    """What a method is told once: the network's sizes, the scenario, rows per step, fidelity choices, the device."""
 
     sizes: Sizes
     scenario: Scenario
     batch_size: int
     fidelity: Fidelity
+    device: torch.device
 
 
 class Method:
@@ -32,11 +34,12 @@ class Method:
 
     A method overrides the hooks that it needs. Its constructor's arguments are its settings: numbers with defaults. The
     learner calls ``build`` when it is made, and again, with ``grow`` after it, when the network gets more output units:
-    neither may touch what was learned. For every task it calls ``before_task`` and ``training_groups``, for every
-    iteration ``replay``, ``loss``, ``regularise`` and ``after_step``, and then ``after_task``. ``seen`` counts the
-    tasks so far, the current one included.
+    neither may touch what was learned. For every task it calls ``before_task`` and ``source``, for every iteration
+    ``replay``, ``loss``, ``regularise`` and ``after_step``, and then ``after_task``. In a stream without boundaries, a
+    stretch of it takes the place of a task. ``seen`` counts the tasks met so far, the current one included.
     """
 
+    takes_steps: ClassVar[bool] = True  # whether it learns by gradient steps; a closed form learns in ``after_task``
     facts: ClassVar[MethodFacts]  # optional: a user's class may say title, settings' limits and so on as attributes
     problem: Problem
 
@@ -50,12 +53,12 @@ class Method:
         logits: Tensor = net(x)
         return logits
 
-    def training_groups(self, seen: int) -> list[list[int]]:
-        """Return the tasks to draw current rows from; each group is a batch of its own, groups count equally."""
-        return [[seen - 1]]
+    def before_task(self, net: Classifier, known: int) -> None:
+        """Get ready for a new task; ``net`` is as the ``known`` tasks before left it."""
 
-    def before_task(self, net: Classifier, seen: int) -> None:
-        """Get ready for a new task; ``net`` is as the task before left it."""
+    def source(self, stream: Source) -> Source:
+        """Return where the current rows of each step come from: the stream, or for who keeps data ``stream.tasks``."""
+        return stream
 
     def replay(self, net: Classifier, current: Batch, seen: int, rng: torch.Generator) -> Batch | None:
         """Return rows to add for the earlier tasks, their weights summing to 1, or None."""
@@ -71,8 +74,8 @@ class Method:
     def after_step(self, theta: list[Tensor], gradient: list[Tensor]) -> None:
         """Look at the parameters after a step, and at the gradient that it followed."""
 
-    def after_task(self, net: Classifier, task: Task, seen: int) -> None:
-        """Take from the finished task what is needed later."""
+    def after_task(self, net: Classifier, learned: Sequence[Part], seen: int) -> None:
+        """Take what is needed later from what was learned: the newest task's examples, or those of a stretch."""
 
     def grow(self, net: Classifier) -> None:
         """Make what is remembered per parameter as large as a network that has got more output units."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import torch
 from torch import Tensor
@@ -23,6 +23,8 @@ class Scenario(ABC):
     ----------
     classes
         For each task, in order, the ids of its classes. A label within a task is a position in that tuple.
+    device
+        Where its tensors are.
     """
 
     name: str
@@ -30,9 +32,14 @@ class Scenario(ABC):
     needs_task: ClassVar[bool] = False  # whether a question must say which task it belongs to
     shares_units: ClassVar[bool] = False  # whether all tasks answer with the same units
 
-    def __init__(self, classes: Sequence[Sequence[int]]) -> None:
+    def __init__(self, classes: Sequence[Sequence[int]], device: torch.device | str = "cpu") -> None:
         self.classes = [tuple(ids) for ids in classes]
+        self.device = device
         self._active: dict[tuple[int, int], Tensor] = {}
+
+    def to(self, device: torch.device) -> Self:
+        """Return the same scenario with its tensors on a device."""
+        return type(self)(self.classes, device)
 
     @property
     @abstractmethod
@@ -62,7 +69,7 @@ class Scenario(ABC):
         The tensor is made once; don't change it.
         """
         if (task, seen) not in self._active:
-            mask = torch.zeros(self.width, dtype=torch.bool)
+            mask = torch.zeros(self.width, dtype=torch.bool, device=self.device)
             for other in self._active_tasks(task, seen):
                 mask[self.units(other)] = True
             self._active[task, seen] = mask
@@ -87,7 +94,7 @@ class TaskIL(Scenario):
 
     def units(self, task: int) -> Tensor:
         first = sum(len(ids) for ids in self.classes[:task])
-        return torch.arange(first, first + len(self.classes[task]))
+        return torch.arange(first, first + len(self.classes[task]), device=self.device)
 
     def _active_tasks(self, task: int, seen: int) -> Sequence[int]:
         return [task]
@@ -113,7 +120,7 @@ class DomainIL(Scenario):
         return max(len(ids) for ids in self.classes)
 
     def units(self, task: int) -> Tensor:
-        return torch.arange(len(self.classes[task]))
+        return torch.arange(len(self.classes[task]), device=self.device)
 
     def _active_tasks(self, task: int, seen: int) -> Sequence[int]:
         return range(seen)
@@ -133,13 +140,15 @@ class ClassIL(Scenario):
     name = "class"
     title = "Class-IL"
 
-    def __init__(self, classes: Sequence[Sequence[int]]) -> None:
-        super().__init__(classes)
+    def __init__(self, classes: Sequence[Sequence[int]], device: torch.device | str = "cpu") -> None:
+        super().__init__(classes, device)
         self._unit: dict[int, int] = {}
         for ids in self.classes:
             for identity in ids:
                 self._unit.setdefault(identity, len(self._unit))
-        self._units = [torch.tensor([self._unit[identity] for identity in ids]) for ids in self.classes]
+        self._units = [
+            torch.tensor([self._unit[i] for i in ids], dtype=torch.long, device=device) for ids in self.classes
+        ]
 
     @property
     def n_units(self) -> int:

@@ -136,6 +136,13 @@ PROTOCOLS = Registry(
             "relive.data.protocols:ROTATED",
             {"tasks": 10, "iters": 2000, "learning_rate": 0.001, "hidden": 400, "batch_size": 128, "latent": 100},
         ),
+        ProtocolFacts(  # split without boundaries
+            "blurred",
+            "Blurred",
+            "relive.data.protocols:BLURRED",
+            {"tasks": 5, "iters": 2000, "learning_rate": 0.001, "hidden": 400, "batch_size": 128, "latent": 100},
+            choice="class_order",
+        ),
     ],
 )
 

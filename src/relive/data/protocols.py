@@ -1,4 +1,4 @@
-"""Split, permuted and rotated: how one data set becomes a sequence of tasks."""
+"""Split, permuted, rotated and blurred: how one data set becomes a sequence of tasks."""
 
 from __future__ import annotations
 
@@ -130,6 +130,36 @@ def _check_rotated(data: Dataset, n_tasks: int) -> None:
         )
 
 
+def blended(task: int, n_tasks: int, iterations: int, every: int = 500) -> list[Tensor]:
+    """Return how tasks share the rows while the next one's share grows and the last one's shrinks.
+
+    With time counted in tasks, task j has the share max(0, 1 − abs(time − j − ½)): all of it in the middle of its time,
+    half of it where one task would end and the next begin. The first task is alone until its middle, the last from its
+    middle on. There is no boundary to consolidate at, so that happens every so many steps.
+
+    Parameters
+    ----------
+    task
+        Whose time it is, from 0.
+    n_tasks, iterations
+        How many tasks there are, and how many steps the time of each has.
+    every
+        Steps between two consolidations.
+
+    Returns
+    -------
+    list of Tensor
+        (steps, n_tasks) shares for each stretch between two consolidations, each row summing to 1.
+
+    >>> blended(0, 2, 4)[0].tolist()
+    [[1.0, 0.0], [1.0, 0.0], [0.875, 0.125], [0.625, 0.375]]
+    """
+    time = task + (torch.arange(iterations) + 0.5) / iterations
+    time = time.clamp(0.5, n_tasks - 0.5)
+    shares = (1 - (time.unsqueeze(1) - torch.arange(n_tasks) - 0.5).abs()).clamp_min(0)
+    return list(torch.split(shares, every))
+
+
 @dataclass(frozen=True)
 class Protocol:
     """How a data set becomes a sequence of tasks.
@@ -142,6 +172,10 @@ class Protocol:
         ``make(data, n_tasks, seed, fidelity)`` returns the tasks; :func:`transformed` helps.
     check
         ``check(data, n_tasks)`` raises an ``InputError`` for what cannot be, before anything is done.
+    blend
+        For a stream without task boundaries: ``blend(task, n_tasks, iterations)`` returns, for the time of a task, the
+        shares (steps, n_tasks) of all tasks in the rows of each step, a tensor for each stretch after which methods
+        consolidate; :func:`blended` is one. None if one task ends where the next begins.
     title, preset
         Of one's own, which is in no catalogue: for people, and what a run has if nothing else is said (tasks, iters,
         learning_rate, hidden, batch_size, latent), where it differs from split.
@@ -150,6 +184,7 @@ class Protocol:
     name: str
     make: Callable[[Dataset, int, int, Fidelity], list[Task]]
     check: Callable[[Dataset, int], None] = _check_any
+    blend: Callable[[int, int, int], list[Tensor]] | None = None
     title: str = ""
     preset: Mapping[str, Any] = field(default_factory=dict)
 
@@ -157,6 +192,7 @@ class Protocol:
 SPLIT = Protocol("split", split, _check_split)
 PERMUTED = Protocol("permuted", permuted)
 ROTATED = Protocol("rotated", rotated, _check_rotated)
+BLURRED = Protocol("blurred", split, _check_split, blended)
 
 
 def protocol_of(name: str) -> Protocol:

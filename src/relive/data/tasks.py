@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -44,6 +44,14 @@ class Examples:
             x = self.transform(x)
         return x.float().div_(self.top) if self.pixels.dtype == torch.uint8 else x
 
+    def to(self, device: torch.device) -> Examples:
+        """Return the same rows on a device."""
+        return replace(self, pixels=self.pixels.to(device), labels=self.labels.to(device))
+
+    def take(self, rows: Tensor) -> Examples:
+        """Return only those rows."""
+        return replace(self, pixels=self.pixels[rows], labels=self.labels[rows])
+
 
 @dataclass(frozen=True)
 class Task:
@@ -66,6 +74,10 @@ class Task:
     classes: tuple[int, ...]
     names: tuple[str, ...]
     shape: tuple[int, ...]
+
+    def to(self, device: torch.device) -> Task:
+        """Return the same task with its rows on a device."""
+        return replace(self, train=self.train.to(device), test=self.test.to(device))
 
     @property
     def n_inputs(self) -> int:

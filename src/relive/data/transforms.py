@@ -22,7 +22,7 @@ class Permutation:
     order: Tensor
 
     def __call__(self, x: Tensor) -> Tensor:
-        return x.gather(1, self.order.expand(len(x), -1))  # faster than an index
+        return x.gather(1, self.order.to(x.device).expand(len(x), -1))  # faster than an index
 
 
 class Rotation:
@@ -64,5 +64,5 @@ class Rotation:
         columns = x.float().t().contiguous()  # (inputs, n): a pixel of all rows is moved at once
         turned = torch.zeros_like(columns)
         for place, weight in zip(self.place, self.weight, strict=True):
-            turned.addcmul_(columns.index_select(0, place), weight)
+            turned.addcmul_(columns.index_select(0, place.to(x.device)), weight.to(x.device))
         return turned.t().contiguous()

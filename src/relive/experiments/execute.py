@@ -19,7 +19,7 @@ from relive.core.learner import Learner
 from relive.core.scenarios import scenario_of
 from relive.data.datasets.dataset import Dataset
 from relive.data.datasets.sources import load_data
-from relive.data.protocols import tasks_of
+from relive.data.protocols import protocol_of, tasks_of
 from relive.data.tasks import Task
 from relive.experiments.spec import PROBE_ROWS, RunResult, RunSpec, shown_as
 from relive.methods import make_method
@@ -125,6 +125,8 @@ def run(
         latent=spec.latent,
         learning_rate=spec.learning_rate,
         batch_size=spec.batch_size,
+        optimizer=spec.optimizer,
+        device=spec.device,
         seed=spec.seed,
         fidelity=spec.fidelity,
         likelihood=data.likelihood,
@@ -134,11 +136,11 @@ def run(
     if kept is not None:
         state, progress = kept
         learner.load_state(state)
-        observer.resumed(learner.seen)
+        observer.resumed(len(progress.matrix))
     with threads(spec.threads):
-        for k in range(learner.seen, len(tasks)):
+        for k in range(len(progress.matrix), len(tasks)):
             observer.task_started(k)
-            _learn_task(learner, tasks[: k + 1], spec.iters, progress, observer)
+            _learn_task(learner, tasks, k, spec, progress, observer)
             progress.matrix.append([accuracy(learner, task, j) for j, task in enumerate(tasks)])
             if tasks[k].is_picture and data.likelihood == "bernoulli":  # standardised numbers are no brightness
                 progress.samples += _samples(learner, tasks[k], stream(spec.seed, f"samples after task {k}"))
@@ -148,23 +150,33 @@ def run(
     return Outcome(_result(spec, learner, tasks, progress), progress.samples)
 
 
-def _learn_task(learner: Learner, tasks: list[Task], iters: int, progress: Progress, observer: Observer) -> None:
-    """Learn the last of the tasks, looking at the accuracy now and then with the clock stopped."""
-    k, every = len(tasks) - 1, max(1, iters // PROBES_PER_TASK)
-    paused = np.zeros(2)
+def _learn_task(
+    learner: Learner, tasks: list[Task], k: int, spec: RunSpec, progress: Progress, observer: Observer
+) -> None:
+    """Learn for the time of task k, looking at the accuracy now and then with the clock stopped."""
+    every = max(1, spec.iters // PROBES_PER_TASK)
+    paused, before = np.zeros(2), 0
 
     def on_step(iteration: int, loss: float) -> None:
         nonlocal paused
         start = _clocks()
+        iteration += before
         observer.stepped(k, iteration, loss)
         if iteration % every == 0 or iteration == 1:
-            accuracies = [accuracy(learner, task, j, PROBE_ROWS) for j, task in enumerate(tasks)]
+            accuracies = [accuracy(learner, task, j, PROBE_ROWS) for j, task in enumerate(tasks[: learner.seen])]
             progress.curve.append((k, iteration, accuracies))
             observer.probed(k, accuracies)
         paused += _clocks() - start
 
-    start = _clocks()
-    learner.learn(tasks, iters, on_step)
+    start, blend = _clocks(), protocol_of(spec.protocol).blend
+    if blend is None:
+        learner.learn(tasks[: k + 1], spec.iters, on_step)
+    else:
+        for shares in blend(k, len(tasks), spec.iters):
+            met = int(shares.any(0).nonzero().max()) + 1  # tasks whose rows have come
+            seen = max(met, learner.seen)
+            learner.learn_blend(tasks[:seen], shares[:, :seen], on_step)
+            before += len(shares)
     seconds, cpu_seconds = _clocks() - start - paused
     progress.train_seconds += float(seconds)
     progress.cpu_seconds += float(cpu_seconds)

@@ -17,11 +17,12 @@ from relive._util.errors import InputError, unknown
 from relive._util.fidelity import AS_RUN, Fidelity, fidelity_of
 from relive._util.records import LATER, from_json, to_json
 from relive._util.registry import digest_of_address, is_address, short_name
+from relive.core.catalogue import OPTIMIZERS
 from relive.core.facts import MethodFacts
 from relive.data.catalogue import protocol_facts
 from relive.data.datasets.sources import digests_of_data
 from relive.methods import METHODS, method_facts
-from relive.networks.catalogue import check_encoder
+from relive.networks.catalogue import ENCODERS
 
 SCENARIO_NAMES = ("task", "domain", "class")
 PROBE_ROWS = 500  # test rows per task when the accuracy is only looked at in passing
@@ -67,6 +68,10 @@ class RunSpec:
         another spec.
     encoder
         The network's first part: ``"mlp"``, ``"conv"``, another that is registered, or an address: ``my_file.py:make``.
+    optimizer
+        What takes the steps: ``"adam"``, ``"sgd"``, another that is registered, or an address.
+    device
+        Where tensors live: ``"cpu"``, ``"cuda"`` or ``"mps"``. Bits are promised on the CPU only.
     """
 
     protocol: str
@@ -85,9 +90,11 @@ class RunSpec:
     threads: int = 1
     sources: Mapping[str, str] = field(default_factory=dict, metadata=LATER)
     encoder: str = field(default="mlp", metadata=LATER)
+    optimizer: str = field(default="adam", metadata=LATER)
+    device: str = field(default="cpu", metadata=LATER)
 
     def __post_init__(self) -> None:
-        for name in ("protocol", "method", "dataset", "encoder"):
+        for name in ("protocol", "method", "dataset", "encoder", "optimizer", "device"):
             if not isinstance(getattr(self, name), str) or not getattr(self, name):
                 raise InputError(f"{name} = {getattr(self, name)!r}: it must be a name")
         if self.scenario not in SCENARIO_NAMES:
@@ -122,7 +129,7 @@ class RunSpec:
 
     def check_sources(self) -> None:
         """Refuse to run a file that is not what it was when the spec was made."""
-        for address in (self.method, self.protocol, self.encoder):
+        for address in (self.method, self.protocol, self.encoder, self.optimizer):
             if address in self.sources:
                 self._check_same(address, digest_of_address(address))
 
@@ -241,6 +248,8 @@ def make_spec(
     *,
     dataset: str | os.PathLike[str] = "mnist",
     encoder: str = "mlp",
+    optimizer: str = "adam",
+    device: str = "cpu",
     seed: int = 0,
     fidelity: Fidelity | str = AS_RUN,
     settings: Mapping[str, float] | None = None,
@@ -270,15 +279,27 @@ def make_spec(
         method=method,
         dataset=dataset,
         encoder=encoder,
+        optimizer=optimizer,
+        device=_resolved(device),
         seed=seed,
         fidelity=fidelity_of(fidelity) if isinstance(fidelity, str) else fidelity,
         settings=chosen,
-        sources={name: digest_of_address(name) for name in (method, protocol, encoder) if is_address(name)},
+        sources={name: digest_of_address(name) for name in (method, protocol, encoder, optimizer) if is_address(name)},
         **preset.preset | changes,
     )
     facts.check_scenario(scenario)
-    check_encoder(encoder)
+    ENCODERS.check(encoder)
+    OPTIMIZERS.check(optimizer)
     return replace(spec, sources={**spec.sources, **digests_of_data(dataset)})
+
+
+def _resolved(device: str) -> str:
+    """Return the name of a device that is there; only the CPU is known to be without asking torch."""
+    if device == "cpu":
+        return device
+    from relive.core.devices import device_of
+
+    return str(device_of(device))
 
 
 def shown_as(spec: RunSpec) -> dict[str, str]:

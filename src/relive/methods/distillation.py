@@ -19,9 +19,11 @@ def label(
     x: Tensor,
     source: Tensor | None,
     group: Tensor,
+    known: int,
     seen: int,
     problem: Problem,
     soft: bool,
+    task: Tensor | None = None,
 ) -> Batch:
     """Return rows whose targets are what the teacher says of the inputs.
 
@@ -32,28 +34,31 @@ def label(
     x, source
         (m, inputs), and (n,) which of them each row is about (None: one row each).
     group
-        (n,) index into the scenario's groups of earlier tasks: whose head the row is for.
-    seen
-        Tasks so far, the current one included. The teacher answers with the units known before it, the student
-        with those known now: in Class-IL the new classes get probability 0.
+        (n,) index into the scenario's groups of the tasks that the teacher knows: whose head the row is for.
+    known, seen
+        How many tasks the teacher knows, and how many the student has met. Each answers with the units of its own: in
+        Class-IL the new classes get probability 0.
     soft
         Whether targets are probabilities at temperature T, or the most likely unit.
+    task
+        (m,) whose input each is, if that is not the task of the head that its row is for.
     """
     scenario = problem.scenario
-    heads = [members[-1] for members in scenario.groups(seen - 1)]
-    known = torch.stack([scenario.active(task, seen - 1) for task in heads])[group]  # (n, units)
+    heads = [members[-1] for members in scenario.groups(known)]
+    of_teacher = torch.stack([scenario.active(task, known) for task in heads])[group]  # (n, units)
     active = torch.stack([scenario.active(task, seen) for task in heads])[group]
     logits = teacher(x)
     if source is not None:
         logits = logits[source]
     n = len(group)
+    one = logits.new_ones(n)
     if soft:
-        target = soft_targets(logits, known, TEMPERATURE)
-        temperature = torch.full((n,), TEMPERATURE)
+        target = soft_targets(logits, of_teacher, TEMPERATURE)
         mean = problem.fidelity.distillation_loss == "mean"
-        scale = TEMPERATURE**2 / (active.sum(1) if mean else torch.ones(n))
+        temperature, scale = TEMPERATURE * one, TEMPERATURE**2 / (active.sum(1) if mean else one)
     else:
-        target = hard_targets(logits, known)
-        temperature = scale = torch.ones(n)
-    task = torch.tensor(heads)[group] if source is None else torch.full((len(x),), seen - 1)
-    return Batch(x, target, active, torch.full((n,), 1 / n), temperature, scale, task, source)
+        target = hard_targets(logits, of_teacher)
+        temperature = scale = one
+    if task is None:
+        task = torch.tensor(heads, device=x.device)[group]
+    return Batch(x, target, active, logits.new_full((n,), 1 / n), temperature, scale, task, source)

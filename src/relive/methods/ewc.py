@@ -16,6 +16,7 @@ has a further factor ½γ; the fidelity choices are ``fisher_labels``, ``fisher_
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 import torch
@@ -23,20 +24,23 @@ from torch import Tensor
 
 from relive.core.losses import QuadraticPenalty
 from relive.core.method import Method, Problem
-from relive.data.tasks import Task
+from relive.core.sources import Part
 from relive.methods.catalogue import METHODS
 from relive.networks import Classifier, trainable
 from relive.networks.fisher import fisher_sum
 
 
-def fisher(net: Classifier, task: Task, seen: int, problem: Problem, chunk: int = 1000) -> list[Tensor]:
-    """Return the task's Fisher information, one tensor per parameter of the network that is not frozen."""
-    scenario, fidelity, train = problem.scenario, problem.fidelity, task.train
-    units = scenario.units(seen - 1)
-    chunks = [slice(start, start + chunk) for start in range(0, len(train), chunk)]
-    batches = ((train.inputs(rows), units[train.labels[rows]]) for rows in chunks)
-    total = fisher_sum(net, batches, scenario.active(seen - 1, seen), fidelity.fisher_labels)
-    n = len(train) - 1 if fidelity.fisher_divisor == "n_minus_1" else len(train)
+def fisher(net: Classifier, learned: Sequence[Part], seen: int, problem: Problem, chunk: int = 1000) -> list[Tensor]:
+    """Return the Fisher information of what was learned, one tensor per parameter of the network that is not frozen."""
+    scenario, fidelity = problem.scenario, problem.fidelity
+    total: dict[str, Tensor] = {}
+    for part in learned:
+        units, examples = scenario.units(part.task), part.examples
+        chunks = [slice(start, start + chunk) for start in range(0, len(examples), chunk)]
+        batches = ((examples.inputs(rows), units[examples.labels[rows]]) for rows in chunks)
+        of_part = fisher_sum(net, batches, scenario.active(part.task, seen), fidelity.fisher_labels)
+        total = {name: total[name] + sums for name, sums in of_part.items()} if total else of_part
+    n = sum(len(part.examples) for part in learned) - (fidelity.fisher_divisor == "n_minus_1")
     return [total[name] / max(n, 1) for name, p in net.named_parameters() if p.requires_grad]
 
 
@@ -66,7 +70,7 @@ class EWC(Method):
         self.fisher_: list[Tensor] = []  # Σ F of the past tasks
         self.anchor_: list[Tensor] = []  # the mean of their θ̂, weighted with F, in float64
 
-    def before_task(self, net: Classifier, seen: int) -> None:
+    def before_task(self, net: Classifier, known: int) -> None:
         self.penalty_ = None
         if self.fisher_:
             newest = copies(net)  # θ̂ of the task before
@@ -78,8 +82,8 @@ class EWC(Method):
             self.penalty_.add_gradient(theta, 0.5 * self.lam, gradient)
 
     @torch.no_grad()
-    def after_task(self, net: Classifier, task: Task, seen: int) -> None:
-        new, theta = fisher(net, task, seen, self.problem), [p.double() for p in copies(net)]
+    def after_task(self, net: Classifier, learned: Sequence[Part], seen: int) -> None:
+        new, theta = fisher(net, learned, seen, self.problem), [p.double() for p in copies(net)]
         if not self.fisher_:
             self.fisher_, self.anchor_ = new, theta
             return
@@ -116,7 +120,7 @@ class OnlineEWC(Method):
         self.gamma = gamma
         self.fisher_: list[Tensor] = []
 
-    def before_task(self, net: Classifier, seen: int) -> None:
+    def before_task(self, net: Classifier, known: int) -> None:
         self.penalty_ = QuadraticPenalty(self.fisher_, copies(net)) if self.fisher_ else None
 
     def regularise(self, theta: list[Tensor], gradient: list[Tensor]) -> None:
@@ -125,8 +129,8 @@ class OnlineEWC(Method):
             factor = 0.5 * self.gamma if half_gamma_twice else 1.0
             self.penalty_.add_gradient(theta, self.lam * factor, gradient)
 
-    def after_task(self, net: Classifier, task: Task, seen: int) -> None:
-        F = fisher(net, task, seen, self.problem)
+    def after_task(self, net: Classifier, learned: Sequence[Part], seen: int) -> None:
+        F = fisher(net, learned, seen, self.problem)
         if self.fisher_:
             F = [self.gamma * old + new for old, new in zip(self.fisher_, F, strict=True)]
         self.fisher_ = F

@@ -45,21 +45,22 @@ class GenerativeReplay(Method):
         network = FeedbackClassifier if self.one_network else ClassifierWithVAE
         return network(problem.sizes, rng)
 
-    def before_task(self, net: Classifier, seen: int) -> None:
+    def before_task(self, net: Classifier, known: int) -> None:
         self.teacher_ = copy.deepcopy(generative(net)).requires_grad_(False)
+        self.known_ = known
 
     def replay(self, net: Classifier, current: Batch, seen: int, rng: torch.Generator) -> Batch | None:
-        if seen == 1:
+        if not self.known_:
             return None
-        n_groups = len(self.problem.scenario.groups(seen - 1))
+        n_groups = len(self.problem.scenario.groups(self.known_))
         n = math.ceil(self.problem.batch_size / n_groups)  # rows per group
         x = self.teacher_.generate(n * n_groups, rng)
-        group = torch.arange(n_groups).repeat_interleave(n)
-        rows = label(self.teacher_, x, None, group, seen, self.problem, self.soft)
+        group = torch.arange(n_groups, device=x.device).repeat_interleave(n)
+        rows = label(self.teacher_, x, None, group, self.known_, seen, self.problem, self.soft)
         if self.one_network or len(x) == self.problem.batch_size:
             return rows
         n = self.problem.batch_size  # a generator of its own replays no more than that
-        return replace(rows, generated=(torch.arange(len(x)) < n) / n)
+        return replace(rows, generated=(torch.arange(len(x), device=x.device) < n) / n)
 
     def loss(self, net: Classifier, batch: Batch, rng: torch.Generator) -> Tensor:
         net = generative(net)

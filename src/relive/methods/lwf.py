@@ -27,13 +27,15 @@ class LwF(Method):
 
     facts: ClassVar = METHODS["lwf"]
 
-    def before_task(self, net: Classifier, seen: int) -> None:
+    def before_task(self, net: Classifier, known: int) -> None:
         self.teacher_ = copy.deepcopy(net).requires_grad_(False)
+        self.known_ = known
 
     def replay(self, net: Classifier, current: Batch, seen: int, rng: torch.Generator) -> Batch | None:
-        if seen == 1:
+        if not self.known_:
             return None
-        n_groups, n = len(self.problem.scenario.groups(seen - 1)), len(current.x)
-        source = torch.arange(n).repeat(n_groups)
-        group = torch.arange(n_groups).repeat_interleave(n)
-        return label(self.teacher_, current.x, source, group, seen, self.problem, soft=True)
+        n_groups, n = len(self.problem.scenario.groups(self.known_)), len(current.x)
+        source = torch.arange(n, device=current.x.device).repeat(n_groups)
+        group = torch.arange(n_groups, device=current.x.device).repeat_interleave(n)
+        asked = self.teacher_, current.x, source, group, self.known_, seen, self.problem
+        return label(*asked, soft=True, task=current.task)

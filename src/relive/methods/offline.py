@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from relive.core.method import Method
+from relive.core.sources import Source, Together
 from relive.data.tasks import Task
 from relive.methods.catalogue import METHODS
 
@@ -19,8 +20,9 @@ class Offline(Method):
 
     facts: ClassVar = METHODS["offline"]
 
-    def training_groups(self, seen: int) -> list[list[int]]:
-        return self.problem.scenario.groups(seen)
+    def source(self, stream: Source) -> Source:
+        groups = stream.scenario.groups(len(stream.tasks))
+        return Together(stream.scenario, stream.tasks, stream.size, stream.rng, groups)
 
     def stored_numbers(self, tasks: Sequence[Task]) -> int:
         return sum(len(task.train) * task.n_inputs for task in tasks)

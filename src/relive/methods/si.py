@@ -13,6 +13,7 @@ reproduced here, ω uses the gradient of the total loss, penalty included, and t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 import torch
@@ -20,7 +21,7 @@ from torch import Tensor
 
 from relive.core.losses import QuadraticPenalty
 from relive.core.method import Method
-from relive.data.tasks import Task
+from relive.core.sources import Part
 from relive.methods.catalogue import METHODS
 from relive.methods.ewc import copies, enlarged
 from relive.networks import Classifier, trainable
@@ -36,7 +37,7 @@ class SI(Method):
         self.xi = xi
         self.Omega_: list[Tensor] = []
 
-    def before_task(self, net: Classifier, seen: int) -> None:
+    def before_task(self, net: Classifier, known: int) -> None:
         self.start_ = copies(net)  # θ[0] of this task, and θ̂ of the one before
         self.previous_ = copies(net)  # θ[t-1]
         self.omega_ = [torch.zeros_like(p) for p in self.start_]
@@ -54,7 +55,7 @@ class SI(Method):
             previous.copy_(p)
 
     @torch.no_grad()
-    def after_task(self, net: Classifier, task: Task, seen: int) -> None:
+    def after_task(self, net: Classifier, learned: Sequence[Part], seen: int) -> None:
         way = zip(trainable(net), self.start_, self.omega_, strict=True)
         gained = [omega / ((p - start) ** 2 + self.xi) for p, start, omega in way]
         self.Omega_ = [a + b for a, b in zip(self.Omega_, gained, strict=True)] if self.Omega_ else gained

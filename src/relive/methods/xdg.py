@@ -38,7 +38,7 @@ class XdG(Method):
         hidden, n_tasks = widths.pop(), len(problem.scenario.classes)
         off = int(self.proportion * hidden)
         order = torch.rand(n_tasks, len(_layers(net)), hidden, generator=rng).argsort(-1)
-        self.gates_ = (order >= off).float()  # (tasks, layers, hidden)
+        self.gates_ = (order >= off).float().to(problem.device)  # (tasks, layers, hidden)
         return net
 
     def logits(self, net: Classifier, x: Tensor, task: Tensor) -> Tensor:

@@ -40,7 +40,7 @@ class Feedback(nn.Module, ABC):
     def forward(self, h: Tensor, rng: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
         """Return the reconstruction (n, inputs) as the likelihood reads it, μ and log σ² (n, latent)."""
         mu, logvar = self.latent(h).chunk(2, dim=1)
-        epsilon = torch.randn(mu.shape, generator=rng)
+        epsilon = torch.randn(mu.shape, generator=rng).to(mu.device)
         return self.decode(mu + (0.5 * logvar).exp() * epsilon), mu, logvar
 
     @abstractmethod
@@ -50,7 +50,8 @@ class Feedback(nn.Module, ABC):
     @torch.no_grad()
     def sample(self, n: int, rng: torch.Generator) -> Tensor:
         """Draw z from the prior and return what it generates, (n, inputs)."""
-        return self.likelihood.draw(self.decode(torch.randn(n, self.n_latent, generator=rng)), rng)
+        z = torch.randn(n, self.n_latent, generator=rng).to(self.latent.weight.device)
+        return self.likelihood.draw(self.decode(z), rng)
 
 
 class LayeredFeedback(Feedback):

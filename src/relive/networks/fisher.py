@@ -77,7 +77,7 @@ def _label_choices(p: Tensor, unit: Tensor, active: Tensor, labels: Labels) -> I
         for c in active.nonzero().flatten():
             yield c.expand(len(p)), p[:, c]
     else:
-        yield (unit if labels == "true" else p.argmax(1)), torch.ones(len(p), dtype=p.dtype)
+        yield (unit if labels == "true" else p.argmax(1)), p.new_ones(len(p))
 
 
 @dataclass(frozen=True)

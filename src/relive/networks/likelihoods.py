@@ -89,7 +89,7 @@ class Gaussian(Likelihood):
         return gaussian(outputs, self.logvar, x)
 
     def draw(self, outputs: Tensor, rng: torch.Generator) -> Tensor:
-        return outputs + (0.5 * self.logvar).exp() * torch.randn(outputs.shape, generator=rng)
+        return outputs + (0.5 * self.logvar).exp() * torch.randn(outputs.shape, generator=rng).to(outputs.device)
 
 
 LIKELIHOODS: dict[str, type[Likelihood]] = {"bernoulli": Bernoulli, "gaussian": Gaussian}
