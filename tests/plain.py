@@ -29,7 +29,9 @@ from relive.networks import Classifier
 
 Theta = dict[str, Tensor]
 TEMPERATURE = 2
-CELLS = [(method, scenario) for method, kind in METHODS.items() for scenario in kind.scenarios]
+ALL_CELLS = [(method, scenario) for method, kind in METHODS.items() for scenario in kind.scenarios]
+CELLS = [cell for cell in ALL_CELLS if method_class(cell[0]).takes_steps]
+CLOSED_FORMS = [cell for cell in ALL_CELLS if cell not in CELLS]
 
 
 # ---- data and learners ------------------------------------------------------------------------------------------

@@ -40,7 +40,7 @@ def command(
     scenario: SCENARIOS = None,
     dataset: run.DATASET = "mnist",
     protocol: run.PROTOCOL = "split",
-    encoder: run.ENCODER = "mlp",
+    encoder: run.ENCODER = None,
     optimizer: run.OPTIMIZER = "adam",
     device: run.DEVICE = "cpu",
     seeds: SEEDS = 3,

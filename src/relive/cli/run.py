@@ -40,7 +40,11 @@ DATASET = Annotated[
     ),
 ]
 ENCODER = Annotated[
-    str, typer.Option(help="The network's first part: mlp, conv (for pictures), or my_file.py:make, one of your own.")
+    str | None,
+    typer.Option(
+        help="The network's first part: mlp, conv (for pictures), random (fixed random features), inputs (none), or "
+        "my_file.py:make, one of your own. If not given, the method's own: mlp for most."
+    ),
 ]
 OPTIMIZER = Annotated[str, typer.Option(help="What takes the steps: adam, sgd, or one of your own, my_file.py:Mine.")]
 DEVICE = Annotated[str, typer.Option(help="Where to compute: cpu, cuda, mps, or auto, a GPU if there is one.")]
@@ -94,7 +98,7 @@ def command(
     method: METHOD = "rtf",
     seed: SEED = 0,
     dataset: DATASET = "mnist",
-    encoder: ENCODER = "mlp",
+    encoder: ENCODER = None,
     optimizer: OPTIMIZER = "adam",
     device: DEVICE = "cpu",
     tasks: TASKS = None,

@@ -60,6 +60,8 @@ class MethodFacts:
         What can be set, with defaults and limits.
     choices
         The fidelity choices that change what it does.
+    encoder
+        What it runs on if no encoder is chosen.
     keeps_data
         Whether it keeps inputs of earlier tasks.
     bound
@@ -76,6 +78,7 @@ class MethodFacts:
     why_not: str = ""
     settings: tuple[Setting, ...] = ()
     choices: tuple[str, ...] = ()
+    encoder: str = "mlp"
     keeps_data: bool = False
     bound: str = ""
     colour: str = ""
@@ -147,6 +150,7 @@ def facts_of(method: type) -> MethodFacts:
         why_not=said.get("why_not", "its class says so"),
         settings=tuple(settings),
         choices=tuple(said.get("choices", ())),
+        encoder=said.get("encoder", "mlp"),
         keeps_data=bool(said.get("keeps_data", False)),
         colour=said.get("colour", ""),
         marker=said.get("marker", ""),

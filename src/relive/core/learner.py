@@ -41,7 +41,8 @@ class Learner:
         Sizes of the network.
     encoder
         What its first part is: a name in ``relive.networks.catalogue.ENCODERS``, an address (``my_file.py:make``), or a
-        function ``(shape, hidden, rng)`` that returns a module from (n, inputs) to (n, features).
+        function ``(shape, hidden, rng)`` that returns a module from (n, inputs) to (n, features). If not given, the
+        method's own.
     shape
         How the encoder is to read an input, such as (height, width); as a plain row of numbers if not given.
     learning_rate, batch_size
@@ -65,7 +66,7 @@ class Learner:
         scenario: Scenario,
         n_inputs: int,
         *,
-        encoder: str | EncoderFactory = "mlp",
+        encoder: str | EncoderFactory | None = None,
         shape: tuple[int, ...] = (),
         hidden: int = 400,
         latent: int = 100,
@@ -77,13 +78,16 @@ class Learner:
         fidelity: Fidelity = AS_RUN,
         likelihood: str = "bernoulli",
     ) -> None:
-        facts_of(type(method)).check_scenario(scenario.name)
+        facts = facts_of(type(method))
+        facts.check_scenario(scenario.name)
         self.method = method
         self.seed = seed
         self.learning_rate = learning_rate
         if shape and math.prod(shape) != n_inputs:
             raise InputError(f"shape = {shape}: an input of this shape has {math.prod(shape)} numbers, not {n_inputs}")
-        sizes = Sizes(n_inputs, hidden, latent, scenario.width, likelihood, shape, encoder_factory(encoder))
+        sizes = Sizes(
+            n_inputs, hidden, latent, scenario.width, likelihood, shape, encoder_factory(encoder or facts.encoder)
+        )
         self._make_optimizer = optimizer_factory(optimizer)
         place = device_of(device)
         self._build(Problem(sizes, scenario.to(place), batch_size, fidelity, place))
@@ -234,10 +238,11 @@ class Learner:
     def n_parameters(self) -> int:
         """How many numbers are trained; the output units that are never active are not."""
         idle = (self.scenario.width - self.scenario.n_units) * (self.net.n_features + 1)
-        return sum(p.numel() for p in self.optimizer.parameters) - idle
+        return sum(p.numel() for p in self.optimizer.parameters) - idle * self.net.head.weight.requires_grad
 
     def state(self) -> dict[str, Tensor]:
         """Return everything needed to go on from a task's end with the same bits, as named tensors."""
+        self.method.settle(self.net)
         state = {f"net.{name}": value for name, value in self.net.state_dict().items()}
         state |= {f"method.{name}": value for name, value in self.method.state().items()}
         state |= self.optimizer.state()

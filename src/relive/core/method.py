@@ -77,6 +77,9 @@ class Method:
     def after_task(self, net: Classifier, learned: Sequence[Part], seen: int) -> None:
         """Take what is needed later from what was learned: the newest task's examples, or those of a stretch."""
 
+    def settle(self, net: Classifier) -> None:
+        """Bring the network up to date with what is remembered; called before it is stored."""
+
     def grow(self, net: Classifier) -> None:
         """Make what is remembered per parameter as large as a network that has got more output units."""
 

@@ -247,7 +247,7 @@ def make_spec(
     method: str = "rtf",
     *,
     dataset: str | os.PathLike[str] = "mnist",
-    encoder: str = "mlp",
+    encoder: str | None = None,
     optimizer: str = "adam",
     device: str = "cpu",
     seed: int = 0,
@@ -267,7 +267,7 @@ def make_spec(
         If a name is unknown, a value is out of range, or the method cannot work in the scenario.
     """
     facts, preset = method_facts(method), protocol_facts(protocol)
-    dataset = os.fspath(dataset)
+    dataset, encoder = os.fspath(dataset), encoder or facts.encoder
     for name in changes:
         if name not in preset.preset and name != "threads":
             raise unknown("field of RunSpec", name, [f.name for f in fields(RunSpec)])

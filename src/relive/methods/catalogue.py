@@ -9,6 +9,12 @@ from relive.core.facts import MethodFacts, Setting
 
 STRONGEST = 1e38  # the highest strength of a regulariser: what float32 can hold
 LAMBDA = Setting("lam", 5000.0, 0, STRONGEST, "λ, the strength of the penalty", "λ")
+CHOSEN = "0 to choose it from the sums"
+SHRINKAGE = Setting("shrinkage", 0.0, 0, 1, f"how far the covariance is drawn towards a diagonal one; {CHOSEN}")
+RIDGE = Setting(
+    "ridge", 0.0, 0, 1e6, f"λ, the strength of the penalty, in units of a feature's variance; {CHOSEN}", "λ"
+)
+NUMBERS = Setting("numbers", 2e6, 1e3, 1e10, "how many numbers it may keep in all; decides how many features there are")
 
 # The colours are safe for the colour-blind (Okabe & Ito, with a violet, a wine red and a darker grey).
 METHODS = Registry(
@@ -118,6 +124,35 @@ METHODS = Registry(
             choices=("generative_loss", "distillation_loss"),
             colour="#d55e00",
             marker="o",
+        ),
+        MethodFacts(
+            "ncm",
+            "relive.methods.ncm:NCM",
+            "NCM",
+            "nearest class mean, in closed form",
+            encoder="inputs",
+            colour="#b8860b",
+            marker="p",
+        ),
+        MethodFacts(
+            "slda",
+            "relive.methods.slda:SLDA",
+            "SLDA",
+            "Hayes & Kanan 2020, streaming linear discriminant analysis",
+            settings=(SHRINKAGE,),
+            encoder="inputs",
+            colour="#2f7f86",
+            marker="*",
+        ),
+        MethodFacts(
+            "analytic",
+            "relive.methods.analytic:Analytic",
+            "Analytic",
+            "ridge regression on random features; as in McDonnell et al. 2023, RanPAC",
+            settings=(RIDGE, NUMBERS),
+            encoder="random",
+            colour="#7a1fa2",
+            marker="d",
         ),
         MethodFacts(
             "offline",

@@ -19,6 +19,9 @@ ENCODERS = Registry(
     [
         Entry("mlp", "relive.networks.encoders:mlp", "two hidden layers with ReLU, the paper's"),
         Entry("conv", "relive.networks.convolution:conv", "two strided convolutions and a hidden layer"),
+        Entry("inputs", "relive.networks.encoders:inputs", "none: the features are the inputs"),
+        Entry("random", "relive.networks.random_features:random", "fixed random features: convolutions for pictures"),
+        Entry("random-flat", "relive.networks.random_features:flat", "fixed random features of a plain row of numbers"),
     ],
     factory="a function (shape, hidden, rng) that returns a torch.nn.Module",
 )

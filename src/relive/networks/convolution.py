@@ -7,8 +7,8 @@ import math
 import torch
 from torch import Tensor, nn
 
-from relive._util.errors import InputError
 from relive._util.seeds import drawing_from
+from relive.networks.pictures import Picture
 
 CHANNELS = (16, 32)  # of the two convolutions
 
@@ -23,32 +23,31 @@ class Conv(nn.Module):
 
     Parameters
     ----------
-    channels, height, width
-        Of a picture.
+    picture
+        The shape of an input.
     hidden
         Units of the hidden layer, which are the features.
     """
 
-    def __init__(self, channels: int, height: int, width: int, hidden: int) -> None:
+    def __init__(self, picture: Picture, hidden: int) -> None:
         super().__init__()
-        self.picture = channels, height, width
+        self.picture = picture
         self.hidden = hidden
-        small = CHANNELS[1] * halved(halved(height)) * halved(halved(width))
-        self.conv1 = nn.Conv2d(channels, CHANNELS[0], 3, stride=2, padding=1)
+        small = CHANNELS[1] * halved(halved(picture.height)) * halved(halved(picture.width))
+        self.conv1 = nn.Conv2d(picture.channels, CHANNELS[0], 3, stride=2, padding=1)
         self.conv2 = nn.Conv2d(*CHANNELS, 3, stride=2, padding=1)
         self.layer = nn.Linear(small, hidden)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the hidden layer's activations, (n, hidden)."""
-        x = x.reshape(len(x), *self.picture)
-        x = self.conv2(self.conv1(x).relu_()).relu_()
+        x = self.conv2(self.conv1(self.picture.planes(x)).relu_()).relu_()
         h: Tensor = self.layer(x.flatten(1)).relu_()
         return h
 
     def make_decoder(self, latent: int, rng: torch.Generator) -> nn.Module:
         """Return the way back: from (n, latent) to (n, inputs)."""
         with drawing_from(rng):
-            return Deconv(*self.picture, self.hidden, latent)
+            return Deconv(self.picture, self.hidden, latent)
 
 
 class Deconv(nn.Module):
@@ -58,28 +57,25 @@ class Deconv(nn.Module):
     instead of 65 %.
     """
 
-    def __init__(self, channels: int, height: int, width: int, hidden: int, latent: int) -> None:
+    def __init__(self, picture: Picture, hidden: int, latent: int) -> None:
         super().__init__()
-        self.small = CHANNELS[0], halved(height), halved(width)
+        self.picture = picture
+        self.small = CHANNELS[0], halved(picture.height), halved(picture.width)
         self.layer1 = nn.Linear(latent, hidden)
         self.layer2 = nn.Linear(hidden, math.prod(self.small))
-        even = 1 - height % 2, 1 - width % 2  # n pixels become 2n − 1, and one more where the picture's side is even
-        self.deconv = nn.ConvTranspose2d(CHANNELS[0], channels, 3, stride=2, padding=1, output_padding=even)
+        even = (
+            1 - picture.height % 2,
+            1 - picture.width % 2,
+        )  # n pixels become 2n − 1, and one more where the picture's side is even
+        self.deconv = nn.ConvTranspose2d(CHANNELS[0], picture.channels, 3, stride=2, padding=1, output_padding=even)
 
     def forward(self, z: Tensor) -> Tensor:
         """Return the likelihood's parameters, (n, inputs)."""
         h = self.layer2(self.layer1(z).relu_()).relu_().reshape(len(z), *self.small)
-        outputs: Tensor = self.deconv(h).flatten(1)
-        return outputs
+        return self.picture.rows(self.deconv(h))
 
 
 def conv(shape: tuple[int, ...], hidden: int, rng: torch.Generator) -> Conv:
-    """Return a small convolutional encoder of pictures, (height, width) or (channels, height, width)."""
-    if len(shape) not in (2, 3):
-        raise InputError(
-            f"encoder 'conv' is for pictures, and an input's shape is {shape}: "
-            "say what it is, such as shape=(28, 28), or shape=(3, 32, 32) with colours first"
-        )
-    channels, height, width = (1, *shape)[-3:]
+    """Return a small convolutional encoder of pictures, (height, width), with colours first or last."""
     with drawing_from(rng):
-        return Conv(channels, height, width, hidden)
+        return Conv(Picture.of(shape, "encoder 'conv'"), hidden)

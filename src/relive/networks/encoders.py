@@ -65,6 +65,11 @@ def mlp(shape: tuple[int, ...], hidden: int, rng: torch.Generator) -> MLP:
     return MLP(math.prod(shape), (hidden, hidden), rng)
 
 
+def inputs(shape: tuple[int, ...], hidden: int, rng: torch.Generator) -> nn.Identity:
+    """Return no encoder at all: the features are the inputs."""
+    return nn.Identity()
+
+
 def mlp_of(*widths: int) -> EncoderFactory:
     """Return what makes hidden layers of these widths, whatever ``hidden`` is.
 

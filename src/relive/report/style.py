@@ -35,7 +35,7 @@ WORDS = [  # what a reader of the report should know
 
 # What is given to methods that say no colour or marker of their own, in the order in which they come.
 SPARE_COLOURS = ("#117733", "#aa4499", "#999933", "#332288", "#44aa99", "#a6761d", "#1b9e77", "#e7298a")
-SPARE_MARKERS = ("p", "*", "d", "8", "H", "1", "2", "3")
+SPARE_MARKERS = ("8", "H", "1", "2", "3", "4", "+", "x", "|", "_", "p", "*", "d")
 TASK_COLOUR_MAP, TASK_COLOUR_RANGE = "viridis", (0.0, 0.88)  # tasks have an order, and so have these colours
 ACCURACY_COLOUR_MAP = "cividis"
 LINE_STYLES: tuple[Literal["-", "--", "-.", ":"], ...] = ("-", "--", "-.", ":")
@@ -82,19 +82,20 @@ def method_bound(method: str) -> str:
 
 def method_colour(method: str) -> str:
     """Return a method's colour, the same everywhere."""
-    return _own(method, "colour") or SPARE_COLOURS[_place(method) % len(SPARE_COLOURS)]
+    return _own(method, "colour") or _spare(method, SPARE_COLOURS, {facts.colour for facts in METHODS.values()})
 
 
 def method_marker(method: str) -> str:
     """Return a method's marker, the same everywhere."""
-    return _own(method, "marker") or SPARE_MARKERS[_place(method) % len(SPARE_MARKERS)]
+    return _own(method, "marker") or _spare(method, SPARE_MARKERS, {facts.marker for facts in METHODS.values()})
 
 
 def _own(method: str, what: str) -> str:
     return str(getattr(METHODS[method], what)) if method in METHODS else ""
 
 
-def _place(method: str) -> int:
-    """Return which of the methods without a colour or a marker this is."""
+def _spare(method: str, spare: tuple[str, ...], taken: set[str]) -> str:
+    """Return the spare colour or marker of a method that says none: one that no other has, while there are any."""
     without = [name for name, facts in METHODS.items() if not facts.colour or not facts.marker]
-    return without.index(method) if method in without else len(without)
+    free = [one for one in spare if one not in taken] or list(spare)
+    return free[(without.index(method) if method in without else len(without)) % len(free)]

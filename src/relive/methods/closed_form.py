@@ -1,0 +1,190 @@
+r"""Learners that keep only sums of features, and solve for the output layer: they take no steps and never forget.
+
+Every sample is counted in three sums, which no order of samples or tasks changes:
+
+.. math:: n_c \qquad s_c = \sum_{x \in c} h(x) \qquad P = \sum_x h(x)\,h(x)^\top
+
+with h(x) the features of a fixed encoder. From these follow the means of the classes, the covariance of the features
+within and over all classes, and so the nearest mean (:mod:`relive.methods.ncm`), linear discriminant analysis
+(:mod:`relive.methods.slda`) and ridge regression (:mod:`relive.methods.analytic`), exactly as if all data were kept.
+
+In Domain-IL, where tasks share output units, every task's classes are summed apart, and the evidence for a unit is
+added up over them: a class may look different in every domain.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from relive.core.method import Method, Problem
+from relive.core.sources import Part
+from relive.data.tasks import Task
+from relive.networks import Classifier, Sizes
+from relive.networks.blocks import full_width
+from relive.networks.head import OFF
+from relive.networks.random_features import Adapts
+
+CHUNK = 1000  # samples whose features are in memory together
+
+
+@dataclass(frozen=True)
+class Sums:
+    """What is kept of all samples, in float64.
+
+    Attributes
+    ----------
+    count
+        (classes,) how many samples.
+    total
+        (classes, features) the sum of their features.
+    products
+        (features, features) the sum over all samples of the products of their features; None where it is not needed.
+    """
+
+    count: Tensor
+    total: Tensor
+    products: Tensor | None
+
+    def add(self, h: Tensor, cell: Tensor) -> None:
+        """Count samples with features h (n, features), each in its class (n,)."""
+        self.count.index_add_(0, cell, h.new_ones(len(h)))
+        self.total.index_add_(0, cell, h)
+        if self.products is not None:
+            self.products.addmm_(h.T, h)
+
+    @property
+    def n(self) -> Tensor:
+        """How many samples there are in all."""
+        return self.count.sum()
+
+    @property
+    def means(self) -> Tensor:
+        """The mean of each class, (classes, features); 0 of those without samples."""
+        return self.total / self.count.clamp_min(1).unsqueeze(1)
+
+    @property
+    def mean(self) -> Tensor:
+        """The mean of all samples, (features,)."""
+        return self.total.sum(0) / self.n
+
+    @property
+    def covariance(self) -> Tensor:
+        """The covariance of all samples, (features, features)."""
+        assert self.products is not None
+        return self.products / self.n - torch.outer(self.mean, self.mean)
+
+
+class ClosedForm(Method, ABC):
+    """What the closed forms share; a subclass says what it needs of the sums, and how the output layer follows."""
+
+    takes_steps = False
+    needs_products: ClassVar[bool] = True
+    sums_: Sums | None = None
+    settled_ = True
+
+    def build(self, problem: Problem, rng: torch.Generator) -> Classifier:
+        self.problem = problem
+        classes = problem.scenario.classes
+        self.apart_ = problem.scenario.shares_units  # whether every task's classes are summed apart
+        self.starts_ = [sum(map(len, classes[:k])) for k in range(len(classes))]
+        cells = full_width(sum(map(len, classes))) if self.apart_ else problem.sizes.units
+        sizes = replace(problem.sizes, units=cells, hidden=self.width(problem.sizes))
+        net = Classifier(sizes, rng).requires_grad_(False)
+        torch.nn.init.zeros_(net.head.weight)
+        torch.nn.init.zeros_(net.head.bias)
+        self.frozen_ = sum(t.numel() for t in net.state_dict().values())
+        if self.sums_ is None:
+            d = net.n_features
+            zeros = torch.zeros(cells, d, dtype=torch.float64, device=problem.device)
+            self.sums_ = Sums(zeros.new_zeros(cells), zeros, zeros.new_zeros(d, d) if self.needs_products else None)
+        return net
+
+    @property
+    def sums(self) -> Sums:
+        """What is kept; there once the method was built."""
+        assert self.sums_ is not None
+        return self.sums_
+
+    def width(self, sizes: Sizes) -> int:
+        """Return how many features to ask an encoder for that lets one choose."""
+        return sizes.hidden
+
+    @abstractmethod
+    def readout(self, sums: Sums) -> tuple[Tensor, Tensor]:
+        """Return the output layer: weights (classes, features) and biases (classes,), of classes that have samples."""
+
+    def _cells(self, task: int) -> Tensor:
+        """Return where each class of a task is summed, (classes,)."""
+        if not self.apart_:
+            return self.problem.scenario.units(task)
+        first = self.starts_[task]
+        return torch.arange(first, first + len(self.problem.scenario.classes[task]), device=self.problem.device)
+
+    @torch.no_grad()
+    def after_task(self, net: Classifier, learned: Sequence[Part], seen: int) -> None:
+        first = not bool(self.sums.count.any())
+        for part in learned:
+            if first and isinstance(net.encoder, Adapts):
+                net.encoder.adapt(part.examples.inputs(slice(None)))
+            first = False
+            cells = self._cells(part.task)
+            for start in range(0, len(part.examples), CHUNK):
+                rows = slice(start, start + CHUNK)
+                self.sums.add(net.encoder(part.examples.inputs(rows)).double(), cells[part.examples.labels[rows]])
+        self.settled_ = False
+
+    @torch.no_grad()
+    def settle(self, net: Classifier) -> None:
+        if self.settled_:
+            return
+        there = self.sums.count > 0
+        weight, bias = self.readout(replace(self.sums, count=self.sums.count[there], total=self.sums.total[there]))
+        net.head.weight.zero_()
+        net.head.bias.fill_(OFF)
+        net.head.weight[there] = weight.to(net.head.weight.dtype)
+        net.head.bias[there] = bias.to(net.head.bias.dtype)
+        self.settled_ = True
+
+    def logits(self, net: Classifier, x: Tensor, task: Tensor) -> Tensor:
+        self.settle(net)
+        scores: Tensor = net(x)
+        if not self.apart_:
+            return scores
+        scenario = self.problem.scenario
+        logits = scores.new_full((len(x), scenario.width), -torch.inf)
+        for k in range(len(scenario.classes)):
+            mine, units = self._cells(k), scenario.units(k)
+            logits[:, units] = torch.logaddexp(logits[:, units], scores[:, mine])
+        return logits
+
+    def grow(self, net: Classifier) -> None:
+        more = len(net.head.bias) - len(self.sums.count)
+        self.sums_ = replace(
+            self.sums, count=pad(self.sums.count, (0, more)), total=pad(self.sums.total, (0, 0, 0, more))
+        )
+        self.settled_ = False
+
+    def state(self) -> dict[str, Tensor]:
+        state = {"count": self.sums.count, "total": self.sums.total}
+        if self.sums.products is not None:  # it is symmetric
+            state["products"] = self.sums.products[*torch.triu_indices(*self.sums.products.shape)]
+        return state
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        products = self.sums.products
+        if products is not None:
+            products = torch.zeros_like(products)
+            products[*torch.triu_indices(*products.shape)] = state["products"]
+            products += products.triu(1).T
+        self.sums_ = Sums(state["count"].clone(), state["total"].clone(), products)
+        self.settled_ = True  # the output layer was stored too
+
+    def stored_numbers(self, tasks: Sequence[Task]) -> int:
+        return int(self.frozen_) + super().stored_numbers(tasks)

@@ -1,0 +1,77 @@
+r"""Ridge regression from sums, and how strong it should be, chosen from the same sums.
+
+Regressing one-hot targets on centred features, scaled to variance 1, with covariance T and cross-covariance C:
+
+.. math:: W_\lambda = (T + \lambda I)^{-1} C, \qquad
+    \lambda = \arg\min\; n \log\Bigl(\frac{\mathrm{tr}(Y) - \mathrm{tr}(C^\top W_\lambda)}{\mathrm{tr}(Y)} + \tau\Bigr)
+    + \log\det(I + T / \lambda)
+
+the second line being −2 log of the evidence (the marginal likelihood of Bayesian linear regression; MacKay 1992,
+"Bayesian interpolation", Neural Computation 4), with tr(Y) the variance of the targets. All of it follows from sums. τ
+is a floor for the noise: labels are discrete, and where classes can be told apart without error the evidence alone
+would have λ vanish.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from relive.methods.closed_form import Sums
+
+FLOOR = 0.01  # τ
+COARSE = [10.0**e for e in range(-6, 3)]
+STILL = 1e-6  # a feature that varies by less than this share of the most variable one does not vary
+
+
+def scales(sums: Sums) -> Tensor:
+    """Return the standard deviation of every feature, (features,)."""
+    deviation = sums.covariance.diagonal().clamp_min(0).sqrt()
+    return deviation.clamp_min(STILL * deviation.max()).clamp_min(torch.finfo(torch.float32).tiny)
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A ridge regression: weights of scaled features (features, classes), and what speaks against its strength."""
+
+    weight: Tensor
+    residual: float  # the targets' variance that is left, as a share of all of it
+    misfit: float  # −2 log evidence, up to a constant
+
+
+def fit(T: Tensor, C: Tensor, spread: float, n: float, ridge: float) -> Fit:
+    """Regress, given the covariance of scaled features, that with the targets, and the variance of the targets."""
+    d = len(T)
+    root = torch.linalg.cholesky(T + ridge * torch.eye(d, dtype=T.dtype, device=T.device))
+    weight = torch.cholesky_solve(C, root)
+    residual = max(float(1 - (C * weight).sum() / spread), 0.0)
+    log_det = float(2 * root.diagonal().log().sum()) - d * math.log(ridge)
+    return Fit(weight, residual, n * math.log(residual + FLOOR) + log_det)
+
+
+def regression(sums: Sums) -> tuple[Tensor, Tensor, float, float]:
+    """Return what :func:`fit` needs: T, C, the targets' variance, and how many samples there are."""
+    scale, share = scales(sums), sums.count / sums.n
+    T = sums.covariance / torch.outer(scale, scale)
+    C = ((sums.means - sums.mean) / scale).T * share  # (features, classes)
+    return T, C, float((share * (1 - share)).sum()), float(sums.n)
+
+
+def best_fit(sums: Sums) -> tuple[float, Fit]:
+    """Return the strength with the largest evidence among half powers of ten, and its fit."""
+    given = regression(sums)
+    if given[2] <= 0:  # one class: there is nothing to regress on
+        return 1.0, fit(*given[:2], 1.0, given[3], 1.0)
+    tried = {ridge: fit(*given, ridge) for ridge in COARSE}
+    near = min(tried, key=lambda ridge: tried[ridge].misfit)
+    tried |= {ridge: fit(*given, ridge) for ridge in (near * 10**-0.5, near * 10**0.5)}
+    best = min(tried, key=lambda ridge: tried[ridge].misfit)
+    return best, tried[best]
+
+
+def chosen_ridge(sums: Sums) -> float:
+    """Return the strength with the largest evidence."""
+    return best_fit(sums)[0]

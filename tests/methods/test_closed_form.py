@@ -1,0 +1,202 @@
+"""Closed forms against explicit computations on all data at once, and what sums promise: no order matters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import multivariate_normal
+from torch import Tensor
+
+from relive._util.seeds import stream
+from relive.core.learner import Learner
+from relive.core.scenarios import scenario_of
+from relive.data.tasks import Examples, Task
+from relive.methods import make_method, ridge
+from relive.methods.closed_form import ClosedForm, Sums
+from relive.methods.ridge import best_fit, fit, regression
+
+N_INPUTS = 5
+METHODS = ["ncm", "slda", "analytic"]
+
+
+def samples(n: int = 120, n_classes: int = 4, seed: int = 0) -> tuple[Tensor, Tensor]:
+    """Correlated normal samples around a mean per class, classes of different sizes."""
+    rng = stream(seed, "samples")
+    label = (torch.rand(n, generator=rng) ** 1.5 * n_classes).long()
+    label[:n_classes] = torch.arange(n_classes)
+    mix = torch.randn(N_INPUTS, N_INPUTS, generator=rng)
+    means = 2 * torch.randn(n_classes, N_INPUTS, generator=rng)
+    return means[label] + torch.randn(n, N_INPUTS, generator=rng) @ mix, label
+
+
+def task_of(x: Tensor, label: Tensor) -> Task:
+    """Return a task of the classes that these samples have, sorted."""
+    classes = sorted(set(label.tolist()))
+    position = torch.tensor([classes.index(c) for c in label.tolist()])
+    return Task(Examples(x, position), Examples(x, position), tuple(classes), tuple(map(str, classes)), (N_INPUTS,))
+
+
+def taught(method: str, parts: Sequence[tuple[Tensor, Tensor]], scenario: str = "class", **settings: float) -> Learner:
+    """Return a learner that has learned these samples, a task each; the first one does not scale the features."""
+    tasks = [task_of(*part) for part in parts]
+    layout = scenario_of(scenario, [task.classes for task in tasks])
+    learner = Learner(make_method(method, **settings), layout, N_INPUTS, hidden=20)
+    learner.net.encoder.adapt = lambda x: None  # type: ignore[assignment]
+    for k in range(len(tasks)):
+        learner.learn(tasks[: k + 1], 7)
+    return learner
+
+
+def scores(learner: Learner, x: Tensor, task: int = 0) -> Tensor:
+    """Return the log-probabilities of the classes, in the order of the classes, float64."""
+    logits = learner.method.logits(learner.net, x, torch.full((len(x),), task)).double()
+    classes = learner.scenario.classes
+    units = {c: int(u) for k, ids in enumerate(classes) for c, u in zip(ids, learner.scenario.units(k), strict=True)}
+    return logits[:, [units[c] for c in sorted(units)]].log_softmax(1)
+
+
+def features(learner: Learner, x: Tensor) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+    return learner.net.encoder(x).double().numpy()  # type: ignore[no-any-return]
+
+
+def test_nearest_mean_is_the_nearest_mean() -> None:
+    x, label = samples()
+    learner = taught("ncm", [(x, label)])
+    means = torch.stack([x[label == c].double().mean(0) for c in range(4)])
+    nearest = torch.cdist(x.double(), means).argmin(1)
+    assert torch.equal(scores(learner, x).argmax(1), nearest)
+    assert 0.5 < (nearest == label).double().mean() < 1, "a problem that is neither trivial nor hopeless"
+
+
+@pytest.mark.parametrize("shrinkage", [0.01, 0.3, 0.9])
+def test_slda_is_bayes_rule_with_a_shrunken_covariance(shrinkage: float) -> None:
+    x, label = samples()
+    found = scores(taught("slda", [(x, label)], shrinkage=shrinkage), x)
+    data, y = x.double().numpy(), label.numpy()
+    within = sum(np.cov(data[y == c].T, bias=True) * (y == c).sum() for c in range(4)) / len(y)
+    target = np.diag(np.cov(data.T, bias=True).diagonal())  # of all samples: what a feature's scale is
+    shrunk = within + shrinkage / (1 - shrinkage) * target
+    log_p = np.stack(
+        [multivariate_normal(data[y == c].mean(0), shrunk).logpdf(data) + np.log((y == c).mean()) for c in range(4)], 1
+    )
+    expected = torch.from_numpy(log_p).log_softmax(1)
+    torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("strength", [1e-3, 0.1, 10.0])
+def test_analytic_is_ridge_regression_on_the_features(strength: float) -> None:
+    x, label = samples()
+    learner = taught("analytic", [(x, label)], ridge=strength, numbers=4000)
+    h = features(learner, x)
+    z = (h - h.mean(0)) / np.maximum(h.std(0), 1e-6 * h.std(0).max())
+    Y = np.eye(4)[label.numpy()]
+    n, d = z.shape
+    # least squares with rows √(nλ) · I added to the features, and zeros to the targets
+    rows = np.vstack([z, np.sqrt(n * strength) * np.eye(d)])
+    W = np.linalg.lstsq(rows, np.vstack([Y - Y.mean(0), np.zeros((d, 4))]), rcond=None)[0]
+    fitted = z @ W + Y.mean(0)
+    # the penalised residual, as a share of the targets' variance, and never below the floor
+    residual = (((Y - fitted) ** 2).sum() + n * strength * (W**2).sum()) / ((Y - Y.mean(0)) ** 2).sum()
+    variance = (residual + ridge.FLOOR) * ((Y - Y.mean(0)) ** 2).sum() / n / 4
+    expected = torch.from_numpy(fitted / variance).log_softmax(1)
+    torch.testing.assert_close(scores(learner, x), expected, rtol=1e-3, atol=1e-3)
+
+
+def test_the_evidence_is_the_marginal_likelihood(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Against the density of the targets themselves, whose covariance is made sample by sample; two classes."""
+    monkeypatch.setattr(ridge, "FLOOR", 0.0)
+    rng = stream(0, "evidence")
+    x = torch.randn(40, N_INPUTS, generator=rng)
+    label = (x[:, 0] + 1.5 * torch.randn(40, generator=rng) > 0).long()  # mostly noise
+    sums = sums_of(x, label, 2)
+    z = (x.double() - x.double().mean(0)) / x.double().std(0, correction=0)
+    y = label.double() - label.double().mean()
+    n, found, expected = len(y), [], []
+    for strength in (1e-3, 1e-2, 0.1, 1.0, 10.0):
+        found.append(fit(*regression(sums), strength).misfit)
+        K = torch.eye(n, dtype=torch.float64) + z @ z.T / (n * strength)
+        best_variance = y @ torch.linalg.solve(K, y) / n  # the noise with the largest likelihood
+        density = multivariate_normal(np.zeros(n), (best_variance * K).numpy()).logpdf(y.numpy())
+        expected.append(-2 * float(density))
+    differences = np.diff(found) - np.diff(expected)
+    assert np.abs(differences).max() < 1e-6
+    assert 0 < int(np.argmin(expected)) < 4, "neither end"
+    assert best_fit(sums)[0] == pytest.approx(10.0 ** (np.argmin(expected) - 3), rel=3)
+
+
+def sums_of(x: Tensor, label: Tensor, n_classes: int) -> Sums:
+    zeros = torch.zeros(n_classes, x.shape[1], dtype=torch.float64)
+    sums = Sums(zeros[:, 0].clone(), zeros, torch.zeros(x.shape[1], x.shape[1], dtype=torch.float64))
+    sums.add(x.double(), label)
+    return sums
+
+
+@pytest.mark.parametrize("scenario", ["task", "class"])
+@pytest.mark.parametrize("method", METHODS)
+def test_neither_the_order_of_tasks_nor_of_samples_matters(method: str, scenario: str) -> None:
+    x, label = samples()
+    halves = [(x[rows], label[rows]) for rows in (label < 2, label >= 2)]
+    rng = stream(1, "order")
+    shuffled = [(a[order], b[order]) for a, b in halves for order in [torch.randperm(len(a), generator=rng)]]
+    one, other = taught(method, halves, scenario), taught(method, shuffled[::-1], scenario)
+    for k in (0, 1) if scenario == "task" else (0,):
+        torch.testing.assert_close(scores(one, x, k), scores(other, x, 1 - k), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_any_division_into_tasks_equals_one_fit(method: str) -> None:
+    """One class at a time, classes that come again, and one sample at a time."""
+    x, label = samples()
+    whole = scores(taught(method, [(x, label)]), x)
+    by_class = [(x[label == c], label[label == c]) for c in (2, 0, 3, 1)]
+    again = [(x[i::7], label[i::7]) for i in range(7)]
+    single = [(x[i : i + 1], label[i : i + 1]) for i in range(len(x))]
+    for parts in (by_class, again, single):
+        torch.testing.assert_close(scores(taught(method, parts), x), whole, rtol=1e-4, atol=1e-4)
+
+
+def test_in_domain_il_a_class_may_look_different_in_every_domain() -> None:
+    """Two domains in which the classes lie the other way round: one mean per class could tell nothing."""
+    rng = stream(0, "domains")
+    label = torch.arange(200) % 2
+    sign = 2.0 * label - 1
+    parts = []
+    for k, turned in enumerate((1.0, -1.0)):
+        x = 0.3 * torch.randn(200, N_INPUTS, generator=rng)
+        x[:, 0] += turned * sign
+        x[:, 1] += 4.0 * k
+        parts.append((x, label))
+    learner = taught("slda", parts, "domain")
+    for x, label in parts:
+        assert (learner.predict(x, 0) == label).double().mean() > 0.99
+
+
+@pytest.mark.parametrize(("numbers", "shape"), [(1e5, (8, 8)), (3e5, (28, 28)), (1.1e6, (28, 28)), (5e4, (20,))])
+def test_the_numbers_kept_are_no_more_than_allowed(numbers: float, shape: tuple[int, ...]) -> None:
+    layout = scenario_of("class", [(0, 1), (2, 3), (4, 5), (6, 7), (8, 9)])
+    method = make_method("analytic", numbers=numbers)
+    learner = Learner(method, layout, int(np.prod(shape)), shape=shape)
+    kept = method.stored_numbers([])
+    assert 0.85 * numbers < kept <= numbers
+    tensors = learner.state()
+    in_file = sum(t.numel() for name, t in tensors.items() if name.startswith(("net.", "method.")))
+    assert in_file == kept
+
+
+def test_what_is_stored_answers_at_once_and_goes_on() -> None:
+    x, label = samples()
+    halves = [(x[rows], label[rows]) for rows in (label < 2, label >= 2)]
+    whole = taught("analytic", halves, numbers=4000)
+    first = taught("analytic", halves[:1], numbers=4000)
+    tasks = [task_of(*part) for part in halves]
+    layout = scenario_of("class", [task.classes for task in tasks])
+    other = Learner(make_method("analytic", numbers=4000), scenario_of("class", [tasks[0].classes]), N_INPUTS)
+    other.load_state(first.state())
+    assert isinstance(other.method, ClosedForm)
+    torch.testing.assert_close(scores(other, x), scores(first, x), rtol=0, atol=0)
+    other.grow(layout)
+    other.learn(tasks, 5)
+    assert all(torch.equal(t, other.state()[name]) for name, t in whole.state().items() if not name.startswith("rng"))
