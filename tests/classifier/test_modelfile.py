@@ -406,7 +406,7 @@ def taught(stored: ContinualClassifier, path: Path) -> ContinualClassifier:
     for classes in [(0, 1), (2, 3), (1, 4)]:
         whole.partial_fit(*rows(*classes))
         stored.partial_fit(*rows(*classes)).save(path)
-        stored = load(path, own_encoder=True)
+        stored = load(path, allow_code=True)
         assert_same(whole, stored)
         np.testing.assert_array_equal(whole.predict_proba(X[:9]), stored.predict_proba(X[:9]))
     assert stored.get_params() == whole.get_params()
@@ -429,7 +429,7 @@ def test_a_network_of_one_s_own(method: str, path: Path, tmp_path: Path) -> None
     address = f"{tmp_path / 'mine.py'}:make"
     model = taught(ContinualClassifier(method, encoder=address, **TINY), path)
     assert int(model.learner_.state()["net.encoder.1.num_batches_tracked"]) == 24
-    with pytest.raises(InputError, match=r"made by code at .*mine.py:make: if you trust that, load\(path, own_encoder"):
+    with pytest.raises(InputError, match=r"names code of your own, .*mine.py:make, which .* allow_code=True"):
         load(path)
 
 

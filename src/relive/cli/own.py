@@ -18,7 +18,7 @@ from relive._util.errors import InputError, ReliveError
 
 if TYPE_CHECKING:
     from relive.classifier.estimator import ContinualClassifier
-    from relive.classifier.lessons import Memory
+    from relive.classifier.selfreport import Memory
     from relive.data.readers.samples import Samples
 
 MODEL = Annotated[Path, typer.Argument(metavar="MODEL", help="The model's file, *.safetensors.")]

@@ -62,6 +62,8 @@ class MethodFacts:
         The fidelity choices that change what it does.
     keeps_data
         Whether it keeps inputs of earlier tasks.
+    needs_earlier_tasks
+        Whether it trains on the data of earlier tasks, which must be given to it again with every task.
     bound
         "lower bound" or "upper bound", if it is shown as one.
     colour, marker
@@ -77,6 +79,7 @@ class MethodFacts:
     settings: tuple[Setting, ...] = ()
     choices: tuple[str, ...] = ()
     keeps_data: bool = False
+    needs_earlier_tasks: bool = False
     bound: str = ""
     colour: str = ""
     marker: str = ""
@@ -148,6 +151,7 @@ def facts_of(method: type) -> MethodFacts:
         settings=tuple(settings),
         choices=tuple(said.get("choices", ())),
         keeps_data=bool(said.get("keeps_data", False)),
+        needs_earlier_tasks=bool(said.get("needs_earlier_tasks", False)),
         colour=said.get("colour", ""),
         marker=said.get("marker", ""),
     )
