@@ -57,7 +57,7 @@ class Optimizer(ABC):
         return state | {f"{self.name}.{scalar}": t for scalar, t in self.scalars.items()}
 
     def check_state(self, state: dict[str, Tensor]) -> None:
-        """Refuse numbers that no steps lead to, in tensors with the names and shapes of those that ``state`` returns."""
+        """Refuse numbers that no steps lead to, in tensors with the names and shapes of those that ``state`` has."""
         for name in self.state():
             never_negative = name.removeprefix(f"{self.name}.").startswith(self.never_negative)
             if not bool((state[name] >= 0 if never_negative else state[name].isfinite()).all()):

@@ -113,7 +113,8 @@ class EWC(Method):
     @staticmethod
     def upgraded(state: dict[str, Tensor]) -> dict[str, Tensor]:
         """Until 0.1 anchors were float32, and the sum's constant was kept."""
-        return {name: t.double() if name.startswith("anchor") else t for name, t in state.items() if name != "rest"}
+        old = [name for name, t in state.items() if name.startswith("anchor") and t.dtype == torch.float32]
+        return {name: t.double() if name in old else t for name, t in state.items() if name != "rest"}
 
 
 class OnlineEWC(Method):
