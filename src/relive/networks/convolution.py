@@ -78,7 +78,7 @@ def conv(shape: tuple[int, ...], hidden: int, rng: torch.Generator) -> Conv:
     if len(shape) not in (2, 3):
         raise InputError(
             f"encoder 'conv' is for pictures, and an input's shape is {shape}: "
-            "say what it is, such as shape=(28, 28), or shape=(3, 32, 32) with colours first"
+            "say what it is, such as shape=(28, 28), or --shape 28x28 on the command line; (32, 32, 3) with colours"
         )
     channels, height, width = (1, *shape)[-3:]
     with drawing_from(rng):
