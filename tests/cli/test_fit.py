@@ -253,6 +253,8 @@ def test_colour_and_size_are_decided_at_first(run: Run) -> None:
     assert run("inspect", M, "--picture", "replay.png")[0] == 0
     with Image.open("replay.png") as picture:
         assert picture.format == "PNG"
+    assert run("fit", "conv.safetensors", "one", *SMALL, "--size", "5", "--colour", "--encoder", "conv")[0] == 0
+    assert relive.load("conv.safetensors").shape == (5, 5, 3)
 
 
 # ---- networks and methods of one's own ---------------------------------------------------------------------------

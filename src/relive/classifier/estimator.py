@@ -61,7 +61,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ``"my_file.py:make"``; or a function ``(shape, hidden, rng)`` that returns a ``torch.nn.Module``. A model with a
         function cannot be saved.
     shape
-        How the encoder is to read a sample: ``(height, width)``, ``(channels, height, width)``; ``None`` for a plain
+        How the encoder is to read a sample: ``(height, width)``, ``(height, width, channels)``; ``None`` for a plain
         row of features.
     hidden, latent
         Units in each hidden layer; latent variables of the generator.

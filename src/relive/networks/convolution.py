@@ -23,15 +23,15 @@ class Conv(nn.Module):
 
     Parameters
     ----------
-    channels, height, width
-        Of a picture.
+    height, width, channels
+        Of a picture. Its numbers come row by row, the channels of a pixel side by side.
     hidden
         Units of the hidden layer, which are the features.
     """
 
-    def __init__(self, channels: int, height: int, width: int, hidden: int) -> None:
+    def __init__(self, height: int, width: int, channels: int, hidden: int) -> None:
         super().__init__()
-        self.picture = channels, height, width
+        self.picture = height, width, channels
         self.hidden = hidden
         small = CHANNELS[1] * halved(halved(height)) * halved(halved(width))
         self.conv1 = nn.Conv2d(channels, CHANNELS[0], 3, stride=2, padding=1)
@@ -40,7 +40,8 @@ class Conv(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the hidden layer's activations, (n, hidden)."""
-        x = x.reshape(len(x), *self.picture)
+        height, width, channels = self.picture
+        x = x.reshape(len(x), height * width, channels).transpose(1, 2).reshape(len(x), channels, height, width)
         x = self.conv2(self.conv1(x).relu_()).relu_()
         h: Tensor = self.layer(x.flatten(1)).relu_()
         return h
@@ -58,7 +59,7 @@ class Deconv(nn.Module):
     instead of 65 %.
     """
 
-    def __init__(self, channels: int, height: int, width: int, hidden: int, latent: int) -> None:
+    def __init__(self, height: int, width: int, channels: int, hidden: int, latent: int) -> None:
         super().__init__()
         self.small = CHANNELS[0], halved(height), halved(width)
         self.layer1 = nn.Linear(latent, hidden)
@@ -69,17 +70,17 @@ class Deconv(nn.Module):
     def forward(self, z: Tensor) -> Tensor:
         """Return the likelihood's parameters, (n, inputs)."""
         h = self.layer2(self.layer1(z).relu_()).relu_().reshape(len(z), *self.small)
-        outputs: Tensor = self.deconv(h).flatten(1)
+        outputs: Tensor = self.deconv(h).flatten(2).transpose(1, 2).flatten(1)
         return outputs
 
 
 def conv(shape: tuple[int, ...], hidden: int, rng: torch.Generator) -> Conv:
-    """Return a small convolutional encoder of pictures, (height, width) or (channels, height, width)."""
+    """Return a small convolutional encoder of pictures, (height, width) or (height, width, channels)."""
     if len(shape) not in (2, 3):
         raise InputError(
             f"encoder 'conv' is for pictures, and an input's shape is {shape}: "
             "say what it is, such as shape=(28, 28), or --shape 28x28 on the command line; (32, 32, 3) with colours"
         )
-    channels, height, width = (1, *shape)[-3:]
+    height, width, channels = (*shape, 1)[:3]
     with drawing_from(rng):
-        return Conv(channels, height, width, hidden)
+        return Conv(height, width, channels, hidden)
