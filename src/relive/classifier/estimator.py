@@ -157,20 +157,8 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    # ---- what a user does with it --------------------------------------------------------------------------------
-
     def fit(self, X: Any, y: Any, task: Name | None = None) -> Self:
-        """Start afresh and learn one task.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            NumPy, pandas or torch; float or uint8.
-        y : array-like of shape (n_samples,)
-            Labels: whole numbers, booleans or strings.
-        task
-            A name for the task; its number, from 0, if not given.
-        """
+        """Start afresh and learn one task, which is given as in :meth:`partial_fit`."""
         draft: Self = clone(self)
         draft.random_state = self.random_state  # the very one: a generator goes on
         return self._take_over(draft._learn(X, y, task))
@@ -185,7 +173,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X : array-like of shape (n_samples, n_features)
             NumPy, pandas or torch; float or uint8.
         y : array-like of shape (n_samples,)
-            Labels, new or known.
+            Labels: whole numbers, booleans or strings; new or known ones.
         task
             A name for the task; its number, from 0, if not given.
         classes
