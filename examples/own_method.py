@@ -16,6 +16,7 @@ from torch import Tensor
 from relive import Method
 from relive.core.batch import Batch, concat, hard_rows
 from relive.core.sources import Part
+from relive.core.state import check_form
 from relive.data.tasks import Task
 from relive.networks import Classifier
 
@@ -64,6 +65,15 @@ class ExperienceReplay(Method):
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         self.x_, self.label_, self.task_ = state["x"], state["label"], state["task"]
+
+    def check_state(self, state: dict[str, Tensor], net: Classifier) -> None:
+        """Refuse a buffer that cannot be one, as a model file may hold anything; this hook is optional."""
+        n, classes = len(state["x"]), self.problem.scenario.classes
+        long = torch.empty(n, dtype=torch.long)
+        check_form(state, {"x": torch.empty(n, self.problem.sizes.inputs), "label": long, "task": long})
+        rows = zip(state["task"].tolist(), state["label"].tolist(), strict=True)
+        if not all(0 <= k < len(classes) and 0 <= c < len(classes[k]) for k, c in rows):
+            raise ValueError("the buffer has samples of no task and class")
 
     def stored_numbers(self, tasks: Sequence[Task]) -> int:
         return self.x_.numel() + self.label_.numel() + self.task_.numel()

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import copy
 import os
+import pickle
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,13 +23,15 @@ from relive._util.errors import InputError, ReliveError
 from relive._util.seeds import stream
 from relive.classifier.estimator import ContinualClassifier
 from relive.classifier.labels import digest_of, joined
-from relive.classifier.stopping import choose_held_out
+from relive.classifier.modelfile import load
+from relive.classifier.training import choose_held_out
 from relive.methods import METHODS
+from relive.networks import Classifier
 
 X, Y = load_digits(return_X_y=True)
 X = X / 16
 SMALL: dict[str, Any] = {"hidden": 24, "latent": 6, "iterations": 30, "learning_rate": 0.01}
-CELLS = [(m, s) for m, kind in METHODS.items() for s in kind.scenarios if m != "offline"]
+CELLS = [(m, s) for m, kind in METHODS.items() for s in kind.scenarios if not kind.needs_earlier_tasks]
 
 
 def rows(*classes: int, n: int = 40) -> tuple[Any, Any]:
@@ -284,7 +289,9 @@ class TestNothingChangesWhenItFails:
     ("parameters", "message"),
     [
         ({"method": "rft"}, "unknown method 'rft': did you mean 'rtf'"),
-        ({"method": "offline"}, "method = 'offline' keeps data of earlier tasks"),
+        ({"method": "offline"}, "method = 'offline' trains on the data of all tasks so far"),
+        ({"method": "offline", "allow_stored_data": True}, "method = 'offline' trains on the data of all tasks so far"),
+        ({"allow_stored_data": "yes"}, "allow_stored_data = 'yes': it must be True or False"),
         ({"method": "xdg"}, "XdG does not work in scenario 'class'"),
         ({"scenario": "clas"}, "unknown scenario 'clas': did you mean 'class'"),
         ({"settings": {"lam": 1}}, "unknown setting 'lam': RtF has no settings"),
@@ -384,14 +391,66 @@ class TestEcosystem:
         assert search.best_score_ > 0.8
         assert clone(search.best_estimator_).get_params() == search.best_estimator_.get_params()
 
-    def test_a_copy_goes_on_by_itself(self) -> None:
-        for method in ("rtf", "ewc", "si"):
-            model = ContinualClassifier(method, **SMALL).partial_fit(*rows(0, 1))
-            other = copy.deepcopy(model)
-            assert_same(model, other)
-            other.partial_fit(*rows(2))
-            assert model.classes_.tolist() == [0, 1]
-            assert_same(model.partial_fit(*rows(2)), other)
+    @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
+    @pytest.mark.parametrize("method", ["none", "ewc", "online-ewc", "si", "lwf", "dgr", "rtf", "xdg"])
+    def test_a_copy_goes_on_by_itself(self, method: str, copied: Any) -> None:
+        """Learning in one changes no bit of the other, and both end where a model that is never copied does."""
+        alone, model = (ContinualClassifier(method, "task", **SMALL) for _ in range(2))
+        model.partial_fit(*rows(0, 1)).partial_fit(*rows(2))
+        other = copied(model)
+        before = model.learner_.state()
+        assert_same(model, other)
+        other.partial_fit(*rows(3, 4))
+        assert model.classes_.tolist() == [0, 1, 2]
+        assert [name for name, tensor in model.learner_.state().items() if not torch.equal(tensor, before[name])] == []
+        assert_same(model.partial_fit(*rows(3, 4)), other)
+        assert_same(alone.partial_fit(*rows(0, 1)).partial_fit(*rows(2)).partial_fit(*rows(3, 4)), other)
+
+    @pytest.mark.parametrize("method", ["ewc", "rtf", "dgr"])
+    def test_how_often_a_network_is_built(self, method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Once for each task, and once for a model that is read; not at all for a copy."""
+        built: list[int] = []
+        build = Classifier.__init__
+
+        def counting(self: Classifier, *args: Any) -> None:
+            built.append(1)
+            build(self, *args)
+
+        def builds(act: Callable[[], object]) -> int:
+            built.clear()
+            act()
+            return len(built)
+
+        monkeypatch.setattr(Classifier, "__init__", counting)
+        model = ContinualClassifier(method, **SMALL | {"iterations": 2})
+        assert builds(lambda: model.partial_fit(*rows(0, 1))) == 1
+        assert builds(lambda: model.partial_fit(*rows(2))) == 1
+        assert builds(lambda: model.fit(*rows(0, 1))) == 1
+        for act in (copy.copy, copy.deepcopy, pickle.dumps):
+            assert builds(lambda act=act: act(model)) == 0  # type: ignore[misc]
+        pickled = pickle.dumps(model)
+        assert builds(lambda: pickle.loads(pickled)) == 1
+        assert builds(lambda: model.save(tmp_path / "model")) == 0
+        assert builds(lambda: load(tmp_path / "model")) == 1
+        for ask in (model.report, lambda: model.predict(X[:2])):
+            assert builds(ask) == 0
+
+
+def test_what_was_learned_cannot_be_written_to() -> None:
+    model = ContinualClassifier(**SMALL).partial_fit(*rows(0, 1), classes=[5])
+    for name in ("classes_", "labels_", "lessons_", "n_tasks_"):
+        with pytest.raises(AttributeError):
+            setattr(model, name, getattr(model, name))
+    for copied in (model, copy.copy(model), copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        for array in (copied.classes_, copied.labels_):
+            with pytest.raises(ValueError, match="read-only"):
+                array[0] = 9
+        assert copied.classes_.tolist() == [0, 1, 5]
+    answers = model.predict(X[:2])
+    answers[0] = 9  # which are the user's own
+    assert not any(name.startswith("classes") for name in vars(model))
+    with pytest.raises(AttributeError):
+        ContinualClassifier().classes_  # noqa: B018
 
 
 def test_steps_can_be_watched() -> None:
@@ -505,7 +564,8 @@ def test_a_class_that_is_no_longer_dreamt_of_is_not_said_to_be_kept() -> None:
 
     model = ContinualClassifier(**SMALL).partial_fit(*rows(0, 1)).partial_fit(*rows(2)).partial_fit(*rows(3))
     agreements = [{}, {0: (10, 9), 1: (990, 990)}, {1: (500, 250), 2: (500, 500)}]
-    model.lessons_ = [replace(k, agreement=a) for k, a in zip(model.lessons_, agreements, strict=True)]
+    lessons = tuple(replace(k, agreement=a) for k, a in zip(model.lessons_, agreements, strict=True))
+    model.bookkeeping_ = replace(model.bookkeeping_, lessons=lessons)
     memory = {m.label: m for m in model.report()}
     assert (memory[0].agreement, memory[0].kept) == (None, None)
     assert (memory[1].agreement, memory[1].kept) == (0.5, 0.5)

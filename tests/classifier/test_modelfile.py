@@ -202,6 +202,9 @@ class TestDamage:
             {"notes": []},
             {"feature_names": ["one"]},
             {"parameters": {"likelihood": "zzz"}},
+            {"parameters": {"encoder": "conv", "shape": [8, 8]}},
+            {"parameters": {"allow_stored_data": 1}},
+            {"labels": {"dtype": "int64", "values": [0, 1, 2, 3]}},
         ],
     )
     def test_a_header_that_lies_with_the_right_digest(self, saved: Path, change: dict[str, Any]) -> None:
@@ -253,6 +256,49 @@ class TestDamage:
         for change in wrong:
             write_tensors(path, KIND, VERSION, header, tensors | change)
             with pytest.raises(FileError, match="is not a whole model"):
+                load(path)
+
+    @pytest.mark.parametrize(
+        ("method", "name"),
+        [("ewc", "fisher2"), ("ewc", "anchor2"), ("online-ewc", "fisher0"), ("si", "Omega3"), ("xdg", "gates")],
+    )
+    def test_a_method_s_tensors_that_lie(self, method: str, name: str, path: Path) -> None:
+        """Other types, shapes, values or names than the method can have written, each refused by its name."""
+        ContinualClassifier(method, "task", **TINY | {"hidden": 5}).partial_fit(*rows(0, 1)).save(path)
+        header, tensors = read_tensors(path, KIND, VERSION)
+        key = f"learner.method.{name}"
+        right = tensors[key]
+        dtypes = [torch.bool, torch.uint8, torch.int64, torch.float16]
+        dtypes += [torch.float64] if right.dtype == torch.float32 else []  # float32 anchors are those of 0.1
+        wrong = [right.to(dtype) for dtype in dtypes]
+        wrong += [right[:0], right.unsqueeze(0), torch.cat([right, right]), torch.zeros(0), torch.tensor(1.0)]
+        wrong += [torch.full_like(right, value) for value in (torch.nan, torch.inf, -torch.inf)]
+        for tensor in wrong:
+            write_tensors(path, KIND, VERSION, header, tensors | {key: tensor})
+            with pytest.raises(FileError, match=f"is not a whole model: .*{name}"):
+                load(path)
+        write_tensors(path, KIND, VERSION, header, {n: t for n, t in tensors.items() if n != key})
+        with pytest.raises(FileError, match=f"is not a whole model: {name} is not there"):
+            load(path)
+        write_tensors(path, KIND, VERSION, header, tensors)
+        assert load(path).n_tasks_ == 1
+
+    @pytest.mark.parametrize("method", ["none", "lwf", "dgr", "rtf", "ewc", "si"])
+    def test_tensors_that_no_method_has_asked_for(self, method: str, path: Path) -> None:
+        ContinualClassifier(method, **TINY | {"hidden": 5}).partial_fit(*rows(0, 1)).save(path)
+        header, tensors = read_tensors(path, KIND, VERSION)
+        for name in ("method.x", "method.fisher99", "net.encoder.layer3.weight", "adam.m99", "more"):
+            write_tensors(path, KIND, VERSION, header, tensors | {f"learner.{name}": torch.zeros(3)})
+            with pytest.raises(FileError, match=f"is not a whole model: .*{name.rpartition('method.')[2]} is"):
+                load(path)
+
+    def test_numbers_that_no_training_leads_to(self, path: Path) -> None:
+        ContinualClassifier(**TINY | {"hidden": 5}).partial_fit(*rows(0, 1)).save(path)
+        header, tensors = read_tensors(path, KIND, VERSION)
+        for name, value in (("adam.m0", torch.inf), ("adam.m0", torch.nan), ("adam.v1", -1.0), ("adam.v1", torch.nan)):
+            changed = torch.full_like(tensors[f"learner.{name}"], value)
+            write_tensors(path, KIND, VERSION, header, tensors | {f"learner.{name}": changed})
+            with pytest.raises(FileError, match=f"{name} has numbers that no training leads to"):
                 load(path)
 
     @pytest.mark.parametrize(
@@ -406,7 +452,7 @@ def taught(stored: ContinualClassifier, path: Path) -> ContinualClassifier:
     for classes in [(0, 1), (2, 3), (1, 4)]:
         whole.partial_fit(*rows(*classes))
         stored.partial_fit(*rows(*classes)).save(path)
-        stored = load(path, own_encoder=True)
+        stored = load(path, allow_code=True)
         assert_same(whole, stored)
         np.testing.assert_array_equal(whole.predict_proba(X[:9]), stored.predict_proba(X[:9]))
     assert stored.get_params() == whole.get_params()
@@ -429,19 +475,61 @@ def test_a_network_of_one_s_own(method: str, path: Path, tmp_path: Path) -> None
     address = f"{tmp_path / 'mine.py'}:make"
     model = taught(ContinualClassifier(method, encoder=address, **TINY), path)
     assert int(model.learner_.state()["net.encoder.1.num_batches_tracked"]) == 24
-    with pytest.raises(InputError, match=r"made by code at .*mine.py:make: if you trust that, load\(path, own_encoder"):
+    with pytest.raises(InputError, match=r"names code of your own, .*mine.py:make, which .* allow_code=True"):
         load(path)
 
 
-def test_a_file_cannot_have_code_run(path: Path) -> None:
+@pytest.mark.parametrize("parameter", ["method", "encoder"])
+def test_a_file_cannot_have_code_run(parameter: str, path: Path, tmp_path: Path) -> None:
     ContinualClassifier("none", **TINY).partial_fit(*rows(0, 1)).save(path)
+    (tmp_path / "evil.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
     header, tensors = read_tensors(path, KIND, VERSION)
-    wrong: list[Any] = ["os:abort", 3, ["os:abort"], {}, None]
-    for encoder in wrong:
-        changed = header | {"parameters": header["parameters"] | {"encoder": encoder}}
+    wrong: list[Any] = [f"{tmp_path / 'evil.py'}:make", "os:abort", 3, ["os:abort"], {}, None]
+    for value in wrong:
+        changed = header | {"parameters": header["parameters"] | {parameter: value}}
         write_tensors(path, KIND, VERSION, changed, tensors)
         with pytest.raises(ReliveError):
             load(path)
+        assert not (tmp_path / "ran").exists()
+
+
+HUNGRY = """
+import resource, sys
+from pathlib import Path
+from relive._util.tensorfile import FileError, read_tensors, write_tensors
+from relive.classifier.modelfile import KIND, VERSION, load
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024  # MB
+
+path = Path(sys.argv[1])
+load(path)
+header, tensors = read_tensors(path, KIND, VERSION)
+before = peak()
+for change in sys.argv[2:]:
+    name, value = change.split("=")
+    lying = header | {"parameters": header["parameters"] | {name: int(value)}}
+    write_tensors(path, KIND, VERSION, lying, tensors)
+    try:
+        load(path)
+    except FileError:
+        continue
+    raise AssertionError(change)
+print(peak() - before)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["none", "ewc", "xdg", "dgr", "rtf", "conv"])
+def test_a_header_that_lies_costs_no_memory(method: str, path: Path) -> None:
+    """A network of a gigabyte, asked for by a small file: refused before the process has grown by a tenth of that."""
+    conv: dict[str, Any] = {"encoder": "conv", "shape": (8, 8)} if method == "conv" else {}
+    model = ContinualClassifier("rtf" if conv else method, "task", **TINY | {"hidden": 5, "latent": 2} | conv)
+    model.partial_fit(*rows(0, 1)).save(path)
+    lies = ["hidden=10000", *(["latent=3000000"] if conv or method in ("dgr", "rtf") else [])]
+    command = [sys.executable, "-c", HUNGRY, str(path), *lies]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert float(done.stdout) < 100  # MB
 
 
 def test_a_function_cannot_be_stored(path: Path) -> None:

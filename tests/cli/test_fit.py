@@ -253,6 +253,90 @@ def test_colour_and_size_are_decided_at_first(run: Run) -> None:
     assert run("inspect", M, "--picture", "replay.png")[0] == 0
     with Image.open("replay.png") as picture:
         assert picture.format == "PNG"
+    assert run("fit", "conv.safetensors", "one", *SMALL, "--size", "5", "--colour", "--encoder", "conv")[0] == 0
+    assert relive.load("conv.safetensors").shape == (5, 5, 3)
+
+
+# ---- networks and methods of one's own ---------------------------------------------------------------------------
+
+OWN = """
+from torch import nn
+
+def make(shape, hidden, rng):
+    return nn.Sequential(nn.Unflatten(1, (1, *shape)), nn.Conv2d(1, 2, 3), nn.Flatten(), nn.LazyLinear(hidden))
+"""
+REPLAY = f"{Path(__file__).parents[2] / 'examples' / 'own_method.py'}:ExperienceReplay"
+
+
+def test_the_encoder_and_the_shape(run: Run, files: Path) -> None:
+    """Pictures have a shape of their own; rows of a table are given one, and the network is the same."""
+    for path, options in ((files / "a.npz", []), (files / "a.csv", ["--shape", "8x8"]), (files / "a", ["--size", "8"])):
+        Path(M).unlink(missing_ok=True)
+        assert run("fit", M, path, *SMALL, "--encoder", "conv", *options)[0] == 0
+        model = relive.load(M)
+        assert (model.encoder, model.shape) == ("conv", (8, 8))
+        x, y = digits(*TASKS["a"])
+        there = ContinualClassifier(encoder="conv", shape=(8, 8), **PARAMETERS).partial_fit(x, y)
+        assert_same(model, there)
+    assert run("fit", M, files / "b", "--encoder", "conv", "--shape", "8×8")[0] == 0
+    assert relive.load(M).n_tasks_ == 2
+    for options, message in (
+        (["--encoder", "mlp"], f"--encoder mlp: {M} was made with conv, and that cannot be changed"),
+        (["--shape", "4x16"], f"--shape 4x16: {M} was made with 8x8, and that cannot be changed"),
+        (["--shape", "8by8"], "--shape 8by8: write it as HEIGHTxWIDTH"),
+    ):
+        code, _, err = run("fit", M, files / "c", *options)
+        assert code == 2
+        assert message in err
+
+
+def test_shapes_that_cannot_be(run: Run, files: Path) -> None:
+    for options, message in (
+        (["--encoder", "conv"], "say what it is, such as shape=(28, 28), or --shape 28x28"),
+        (["--encoder", "conv", "--shape", "7x7"], "an input of this shape has 49 numbers, not 64"),
+        (["--encoder", "cov"], "unknown encoder 'cov': did you mean 'conv'?"),
+        (["--shape", "0x8"], "--shape 0x8: write it as HEIGHTxWIDTH"),
+        (["--shape", ""], "write it as HEIGHTxWIDTH"),
+    ):
+        code, _, err = run("fit", M, files / "a.csv", *SMALL, *options)
+        assert code == 2
+        assert message in err
+        assert not Path(M).exists()
+
+
+def test_code_of_one_s_own_is_run_if_that_is_allowed(run: Run, files: Path, home: Path) -> None:
+    (home / "mine.py").write_text(OWN)
+    assert run("fit", M, files / "a.npz", *SMALL, "--encoder", "mine.py:make", "--keep", "1")[0] == 0
+    for words in (["fit", M, files / "b.npz"], ["predict", M, files / "a.npz"], ["inspect", M], ["rollback", M]):
+        before = all_bytes(home)
+        code, out, err = run(*words)
+        assert (code, out) == (2, "")
+        assert re.search(rf"{M}(.kept-1)? names code of your own, mine.py:make, which loading it would run", err)
+        assert "--allow-code" in err
+        assert all_bytes(home) == before
+        assert run(*words, "--allow-code")[0] == 0
+    assert relive.load(M, allow_code=True).n_tasks_ == 1
+
+
+def test_real_samples_are_stored_only_if_that_is_allowed(run: Run, files: Path, made: Path) -> None:
+    learn = ["fit", M, files / "a.npz", *SMALL, "--method", REPLAY, "--set", "size=10"]
+    code, _, err = run(*learn)
+    assert code == 2
+    assert "keeps data of earlier tasks: real samples would be in the model, and in its file" in err
+    assert "relive fit --allow-stored-data" in err
+    assert not Path(M).exists()
+    code, out, _ = run(*learn, "--allow-stored-data")
+    assert code == 0
+    assert "REAL SAMPLES of the tasks learned are in this file" in out
+    code, out, _ = run("fit", M, files / "b.npz", "--allow-code")
+    assert code == 0
+    assert "REAL SAMPLES" in out
+    assert "REAL SAMPLES" in run("inspect", M, "--allow-code")[1]
+    about = json.loads(run("inspect", M, "--allow-code", "--json")[1])
+    assert about["holds_data"]
+    assert about["parameters"]["allow_stored_data"]
+    assert "data      no sample is in this file" in run("inspect", made)[1]
+    assert not json.loads(run("inspect", made, "--json")[1])["holds_data"]
 
 
 # ---- what is refused ---------------------------------------------------------------------------------------------

@@ -166,6 +166,20 @@ def test_a_learner_leaves_the_state_that_it_loaded_alone(method: str) -> None:
     assert_same(state, as_it_was)
 
 
+@pytest.mark.parametrize("method", METHOD_NAMES)
+def test_a_copy_goes_on_by_itself(method: str) -> None:
+    tasks = plain.split_tasks()
+    learner = plain.learner_of(method, "task", tasks)
+    for k in (1, 2):
+        learner.learn(tasks[:k], 3)
+    before, other = snapshot(learner), copy.deepcopy(learner)
+    assert_same(other.state(), before)
+    other.learn(tasks, 3)
+    assert_same(learner.state(), before)
+    learner.learn(tasks, 3)
+    assert_same(learner.state(), other.state())
+
+
 @pytest.mark.parametrize("method", [*sorted({name for name, _ in plain.CELLS}), "analytic"])
 def test_the_seed_decides(method: str) -> None:
     tasks = plain.split_tasks()

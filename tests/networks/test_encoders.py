@@ -186,7 +186,7 @@ def test_xdg_says_why_it_cannot_gate_others(encoder: str | EncoderFactory) -> No
 # ---- conv -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("shape", [(8, 8), (28, 28), (7, 10), (1, 1), (3, 9, 6), (1, 5, 5)])
+@pytest.mark.parametrize("shape", [(8, 8), (28, 28), (7, 10), (1, 1), (9, 6, 3), (5, 5, 1)])
 def test_the_convolutional_encoder_and_its_way_back(shape: Shape) -> None:
     encoder = conv(shape, 20, stream(0, "network"))
     x = torch.rand(3, math.prod(shape))
@@ -196,9 +196,9 @@ def test_the_convolutional_encoder_and_its_way_back(shape: Shape) -> None:
 
 
 def test_it_is_two_convolutions() -> None:
-    encoder = conv((2, 6, 5), 4, stream(0, "network"))
+    encoder = conv((6, 5, 2), 4, stream(0, "network"))
     x = torch.rand(2, 60, generator=stream(0, "x"))
-    picture = x.reshape(2, 2, 6, 5)
+    picture = torch.stack([x[:, ::2], x[:, 1::2]], dim=1).reshape(2, 2, 6, 5)  # a pixel's colours are side by side
     for layer in (encoder.conv1, encoder.conv2):
         assert layer.bias is not None
         padded = nn.functional.pad(picture, (1, 1, 1, 1))
@@ -211,6 +211,15 @@ def test_it_is_two_convolutions() -> None:
         picture = out.clamp(min=0)
     expected = (picture.flatten(1) @ encoder.layer.weight.T + encoder.layer.bias).clamp(min=0)
     torch.testing.assert_close(encoder(x), expected)
+
+
+def test_its_decoder_has_a_pixel_s_colours_side_by_side() -> None:
+    decoder = conv((5, 4, 3), 20, stream(0, "network")).make_decoder(6, stream(0, "decoder"))
+    for name, p in decoder.named_parameters():
+        torch.nn.init.zeros_(p)
+        if name == "deconv.bias":
+            p.data.copy_(torch.tensor([1.0, 2.0, 3.0]))
+    assert decoder(torch.rand(2, 6)).tolist() == [[1, 2, 3] * 20] * 2
 
 
 @pytest.mark.parametrize("shape", [(64,), (2, 2, 4, 4)])

@@ -101,7 +101,7 @@ class Features:
 
     def samples(self, inputs: Tensor) -> Array:
         """Return what the network generated as samples, (n, features) float64."""
-        data: Array = inputs.double().numpy() * self.scale + self.mean
+        data: Array = inputs.cpu().double().numpy() * self.scale + self.mean
         return data
 
 

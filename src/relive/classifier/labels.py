@@ -18,6 +18,7 @@ from relive._util.errors import InputError
 from relive.data.readers.samples import blank, exact, number
 
 Array = npt.NDArray[Any]
+FEW = 20  # samples that may all be of different classes
 
 
 def label_array(y: Any) -> Array:
@@ -67,6 +68,17 @@ def _kind(label: Any) -> str:
     if isinstance(label, bool | np.bool_):
         return "booleans"
     return "strings" if isinstance(label, str) else "numbers" if isinstance(label, Number) else type(label).__name__
+
+
+def warn_of_many_labels(y: Array) -> None:
+    """Warn of labels that are nearly all different; whoever called ``fit`` is said to have given them."""
+    n = len(np.unique(y))
+    if len(y) > FEW and 2 * n > len(y):
+        warnings.warn(
+            f"y has {n:,} different labels for {len(y):,} samples: are they classes, or numbers to be "
+            "estimated, which a classifier cannot do?",
+            stacklevel=4,
+        )
 
 
 def kind_of(labels: Array) -> str:

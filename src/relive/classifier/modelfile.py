@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 import os
-import re
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -18,12 +18,15 @@ from relive._util.fidelity import Fidelity
 from relive._util.registry import is_address
 from relive._util.tensorfile import FileError, read_tensors, write_tensors
 from relive._util.versions import versions
+from relive.classifier import parameters
+from relive.classifier.bookkeeping import Bookkeeping
 from relive.classifier.estimator import Array, ContinualClassifier
 from relive.classifier.features import Features
-from relive.classifier.labels import joined
 from relive.classifier.lessons import Lesson
+from relive.classifier.memorylimit import MemoryLimit
+from relive.core.learner import Learner
+from relive.core.state import check_form
 from relive.methods import method_class
-from relive.networks.blocks import full_width
 from relive.networks.likelihoods import LIKELIHOODS
 
 KIND, VERSION = "relive model", 1
@@ -33,26 +36,27 @@ def save(model: ContinualClassifier, path: Path) -> None:
     """Write a model; a file that was there is replaced at once or not at all."""
     if not model.__sklearn_is_fitted__():
         raise InputError("this model has not learned anything yet: call partial_fit before save")
-    model.check_unchanged()
+    given = model.get_params(deep=False)
+    parameters.check_unchanged(model.structure_, given)
+    parameters.check_stored_data(given)
     path = Path(os.path.realpath(path))
     if not path.parent.is_dir():
         raise InputError(f"cannot write {path}: there is no directory {path.parent}")
-    parameters = model.get_params(deep=False)
     if not isinstance(model.random_state, numbers.Integral):
-        parameters["random_state"] = None
+        given["random_state"] = None
     if isinstance(model.fidelity, Fidelity):
-        parameters["fidelity"] = model.fidelity.to_json()
+        given["fidelity"] = model.fidelity.to_json()
     if not isinstance(model.encoder, str):
         raise InputError(
             f"a model with the encoder {model.encoder!r} cannot be saved: a file holds no code. "
             "Put what makes it into a file, and give its address: encoder='my_file.py:make'"
         )
     header = {
-        "parameters": {name: _plain(value) for name, value in parameters.items()},
+        "parameters": {name: _plain(value) for name, value in given.items()},
         "seed": model.seed_,
         "likelihood": model.features_.likelihood,
         "labels": _labels_to_json(model.labels_),
-        "declared": _labels_to_json(model.declared_),
+        "declared": _labels_to_json(model.bookkeeping_.declared),
         "lessons": [asdict(lesson) for lesson in model.lessons_],
         "n_features": model.n_features_in_,
         "feature_names": getattr(model, "feature_names_in_", np.array([])).tolist(),
@@ -70,37 +74,43 @@ def save(model: ContinualClassifier, path: Path) -> None:
         raise InputError(f"notes_ must be plain JSON values to be stored: {error}") from error
 
 
-def load(path: str | Path, *, own_encoder: bool = False) -> ContinualClassifier:
+def load(path: str | Path, *, allow_code: bool = False) -> ContinualClassifier:
     """Return the model in a file that :meth:`ContinualClassifier.save` wrote.
 
     Parameters
     ----------
     path
         The file.
-    own_encoder
-        Whether a model may name an encoder by its address (``my_file.py:make``), whose code is then run. Only for files
-        that you trust.
+    allow_code
+        Whether a model may name a method or an encoder by its address (``my_file.py:MyMethod``), whose code is then
+        run. Only for files that you trust.
 
     Raises
     ------
     FileError
-        If it is no model, of a newer version, cut short or changed; nothing in a file is ever run.
+        If it is no model, of a newer version, cut short or changed.
     InputError
-        If there is no such file, or it names an encoder by its address and that was not allowed.
+        If there is no such file, or it names code of one's own and that was not allowed.
     """
     path = Path(path)
     header, tensors = _read(path)
-    parameters = header.get("parameters")
-    encoder = parameters.get("encoder") if isinstance(parameters, dict) else None
-    if not own_encoder and isinstance(encoder, str) and is_address(encoder):
+    addresses = _addresses(header)
+    if addresses and not allow_code:
         raise InputError(
-            f"the network of {path} is made by code at {encoder}: if you trust that, "
-            "load(path, own_encoder=True) runs it"
+            f"{path} names code of your own, {' and '.join(addresses)}, which loading it would run: if you trust the "
+            "file, allow that with load(path, allow_code=True), or on the command line with --allow-code"
         )
     try:
         return _model(header, tensors)
     except (ReliveError, LookupError, TypeError, ValueError, AttributeError, RuntimeError, OverflowError) as error:
         raise FileError(f"{path} is not a whole model: {error}") from error
+
+
+def _addresses(header: dict[str, Any]) -> list[str]:
+    """Return where the code of one's own is that a model is made with."""
+    given = header.get("parameters")
+    named = [given.get(name) for name in ("method", "encoder")] if isinstance(given, dict) else []
+    return [name for name in named if isinstance(name, str) and is_address(name)]
 
 
 def versions_of(path: Path) -> dict[str, str]:
@@ -120,14 +130,14 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
 
 def _model(header: dict[str, Any], tensors: dict[str, Tensor]) -> ContinualClassifier:
     """Make a model of what a file says; whoever wrote it may have written anything."""
-    parameters = header["parameters"]
-    if isinstance(parameters["fidelity"], dict):
-        parameters["fidelity"] = Fidelity(**parameters["fidelity"])
-    if parameters.get("shape") is not None:
-        parameters["shape"] = tuple(map(_whole, parameters["shape"]))
-    model = ContinualClassifier(**parameters)
-    model._check_parameters()
-    model.made_ = model._structure()
+    given = header["parameters"]
+    if isinstance(given["fidelity"], dict):
+        given["fidelity"] = Fidelity(**given["fidelity"])
+    if given.get("shape") is not None:
+        given["shape"] = tuple(map(_whole, given["shape"]))
+    model = ContinualClassifier(**given)
+    parameters.check(model.get_params(deep=False))
+    model.structure_ = parameters.structure_of(model.get_params(deep=False))
     model.seed_ = _whole(header["seed"])
     model.n_features_in_ = _whole(header["n_features"])
     _require(isinstance(header["notes"], dict), "its notes are no dictionary")
@@ -136,21 +146,42 @@ def _model(header: dict[str, Any], tensors: dict[str, Tensor]) -> ContinualClass
     if names:
         _require(len(names) == model.n_features_in_ and all(isinstance(n, str) for n in names), "its feature names")
         model.feature_names_in_ = np.array(names, dtype=object)
-    model.labels_ = _labels_from_json(header["labels"])
-    model.declared_ = _labels_from_json(header["declared"])
-    model.classes_ = np.sort(joined(model.labels_, model.declared_))
-    model.lessons_ = [_lesson(values, len(model.labels_)) for values in header["lessons"]]
-    model.n_tasks_ = len(model.lessons_)
+    labels, declared = _labels_from_json(header["labels"]), _labels_from_json(header["declared"])
+    lessons = tuple(_lesson(values, len(labels)) for values in header["lessons"])
+    taught = {c for lesson in lessons for c, n in zip(lesson.classes, lesson.counts, strict=True) if n}
+    _require(len(taught) == len(labels), "it has labels that it was never taught")
+    model.bookkeeping_ = Bookkeeping(model.scenario, labels, declared, lessons)
     tensors = dict(tensors)
     model.features_ = _features(header["likelihood"], model.n_features_in_, tensors)
     _require(all(name.startswith("learner.") for name in tensors), "it has tensors of something else")
-    state = {name.removeprefix("learner."): t for name, t in tensors.items()}
-    kept = {name.removeprefix("method."): state.pop(name) for name in list(state) if name.startswith("method.")}
-    state |= {f"method.{name}": t for name, t in method_class(model.method).upgraded(kept).items()}
-    _check_sizes(model, state)
-    model.restore(state)
-    _check_tensors(model, state)
+    state = _upgraded(model.method, {name.removeprefix("learner."): t for name, t in tensors.items()})
+    trusted = bool(_addresses(header))  # code of one's own, which may make what it likes
+    model.learner_ = _restored(model, state, math.inf if trusted else sum(t.nbytes for t in state.values()))
+    seen = model.learner_.seen
+    _require(0 < model.n_tasks_ == seen, f"it says {model.n_tasks_} tasks, and has learned {seen}")
     return model
+
+
+def _upgraded(method: str, state: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Return a learner's state as this version of its method would have written it."""
+    kept = method_class(method).upgraded(_part(state, "method."))
+    rest = {name: tensor for name, tensor in state.items() if not name.startswith("method.")}
+    return rest | {f"method.{name}": tensor for name, tensor in kept.items()}
+
+
+def _part(state: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): tensor for name, tensor in state.items() if name.startswith(prefix)}
+
+
+def _restored(model: ContinualClassifier, state: dict[str, Tensor], n_bytes: float) -> Learner:
+    """Return the learner that a state is of, made in not much more memory than that."""
+    scenario = model.bookkeeping_.scenario_with()
+    with MemoryLimit(n_bytes + 2**20):
+        learner = model.new_learner(scenario)
+    learner.check_state(state)
+    learner.load_state(state)
+    check_form(learner.method.state(), _part(state, "method."))
+    return learner
 
 
 def _require(fine: bool, what: str) -> None:
@@ -170,38 +201,6 @@ def _features(likelihood: Any, n: int, tensors: dict[str, Tensor]) -> Features:
         _require(t.shape == (n,) and t.dtype == torch.float64 and bool(t.isfinite().all()), "its features' scale")
     _require(likelihood in LIKELIHOODS and bool((scale > 0).all()), "its features' scale or likelihood")
     return Features(likelihood, mean.numpy(), scale.numpy())
-
-
-def _check_sizes(model: ContinualClassifier, state: dict[str, Tensor]) -> None:
-    """Refuse a header that asks for more memory than the file has, or for another number of tasks."""
-    widths = {len(t) for name, t in state.items() if name.startswith("net.encoder.") and t.dim()}
-    if model.hidden not in widths and not is_address(str(model.encoder)):
-        raise ValueError(f"it says {model.hidden} hidden units, and has layers of {sorted(widths)}")
-    if int(state["seen"]) != model.n_tasks_ or not model.n_tasks_:
-        raise ValueError(f"it says {model.n_tasks_} tasks, and has learned {int(state['seen'])}")
-    latent = [t for name, t in state.items() if name.endswith("feedback.latent.bias")]
-    if any(len(t) != 2 * model.latent for t in latent):
-        raise ValueError(f"it says {model.latent} latent variables, and has another number")
-    units = sum(len(lesson.classes) for lesson in model.lessons_) + len(model.declared_)
-    if not len(model.classes_) <= len(state["net.head.bias"]) <= full_width(units):
-        raise ValueError(f"it says {len(model.classes_)} classes, and has {len(state['net.head.bias'])} output units")
-
-
-def _check_tensors(model: ContinualClassifier, state: dict[str, Tensor]) -> None:
-    """Refuse tensors that are not those of such a model."""
-    learner = model.learner_
-    found = {name: (t.shape, t.dtype) for name, t in learner.state().items()}
-    _require(found == {name: (t.shape, t.dtype) for name, t in state.items()}, "its tensors are of another model")
-    parameters = learner.optimizer.parameters
-    for name, t in state.items():
-        per_parameter = re.fullmatch(r"method\.(?:fisher|anchor|Omega)(\d+)", name)
-        if per_parameter:
-            i = int(per_parameter[1])
-            _require(i < len(parameters) and t.shape == parameters[i].shape, f"its {name} is of another size")
-        if not name.startswith(("adam.", "rng.")):
-            _require(bool(t.isfinite().all()), f"its {name} is not finite")
-    optimizer = learner.optimizer
-    _require(all(bool((v >= 0).all()) for v in (*optimizer.slots["v"], optimizer.scalars["steps"])), "its optimizer")
 
 
 def _lesson(values: dict[str, Any], n_labels: int) -> Lesson:

@@ -12,6 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from relive._util.errors import InputError
 from relive.cli import own
 from relive.cli.console import err, out
+from relive.cli.fit_checks import check_name, check_new, check_place, check_same, picture_shape, shape_from
 from relive.cli.run import number, pairs
 
 if TYPE_CHECKING:
@@ -37,11 +38,40 @@ THREADS = Annotated[int, typer.Option(min=1, help="Threads of one matrix product
 QUIET = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
 NEW = "Options of a new model"
 LEARNING = "Options of learning, remembered for the tasks to come"
-CHANGEABLE = ("iterations", "learning_rate", "batch_size", "early_stopping", "n_jobs")  # from task to task
+# what may change from task to task
+CHANGEABLE = ("iterations", "learning_rate", "batch_size", "early_stopping", "n_jobs", "allow_stored_data")
 
 
 METHOD = Annotated[
-    str | None, typer.Option(help="One of those that `relive methods` lists.", show_default="rtf", rich_help_panel=NEW)
+    str | None,
+    typer.Option(
+        help="One of those that `relive methods` lists, or your own, my_file.py:MyMethod.",
+        show_default="rtf",
+        rich_help_panel=NEW,
+    ),
+]
+ALLOW_STORED_DATA = Annotated[
+    bool,
+    typer.Option(
+        "--allow-stored-data", help="Let the method keep real samples, which are then in MODEL.", rich_help_panel=NEW
+    ),
+]
+ENCODER = Annotated[
+    str | None,
+    typer.Option(
+        help="The network's first part: mlp, conv (for pictures), or your own, my_file.py:make.",
+        show_default="mlp",
+        rich_help_panel=NEW,
+    ),
+]
+SHAPE = Annotated[
+    str | None,
+    typer.Option(
+        metavar="HxW",
+        help="How the encoder is to read a sample: 28x28, 32x32x3.",
+        show_default="that of pictures, else a row",
+        rich_help_panel=NEW,
+    ),
 ]
 SCENARIO = Annotated[
     str | None,
@@ -102,6 +132,8 @@ relive fit flowers.safetensors spring.csv --label species  (a new model)
 relive fit flowers.safetensors summer.csv --keep 3  (goes on with it, and keeps what it was)
 
 relive fit signs.safetensors photos/ --size 32 --colour  (photos/stop/1.jpg, photos/yield/7.jpg, …)
+
+relive fit digits.safetensors digits.npz --encoder conv  (convolutions; --shape 28x28 if the samples are rows)
 """
 ROLLBACK_EXAMPLES = """Example:
 
@@ -122,9 +154,13 @@ def command(
     keep: KEEP = None,
     threads: THREADS = 1,
     quiet: QUIET = False,
+    allow_code: own.ALLOW_CODE = False,
     method: METHOD = None,
     scenario: SCENARIO = None,
     settings: SETTINGS = None,
+    allow_stored_data: ALLOW_STORED_DATA = False,
+    encoder: ENCODER = None,
+    shape: SHAPE = None,
     iterations: ITERATIONS = None,
     hidden: HIDDEN = None,
     latent: LATENT = None,
@@ -137,7 +173,8 @@ def command(
 ) -> None:
     """Teach a model one more task, from data of your own; MODEL is made if it is not there.
 
-    No sample is stored in MODEL. However this ends, MODEL is whole: as before, or with the new task.
+    No sample is stored in MODEL, unless --allow-stored-data lets a method keep some. However this ends, MODEL is whole:
+    as before, or with the new task.
     """
     path = own.real(model)
     before = _identity(path)
@@ -145,6 +182,9 @@ def command(
         "method": method,
         "scenario": scenario,
         "settings": {name: number(name, value) for name, value in pairs("--set", settings).items()} or None,
+        "allow_stored_data": allow_stored_data or None,
+        "encoder": encoder,
+        "shape": shape_from(shape) if shape is not None else None,
         "iterations": iterations,
         "hidden": hidden,
         "latent": latent,
@@ -168,6 +208,7 @@ def command(
             again=again,
             keep=keep,
             quiet=quiet,
+            allow_code=allow_code,
         )
     except KeyboardInterrupt:
         if _identity(path) != before:
@@ -180,16 +221,17 @@ def command(
     _show(learned, model)
 
 
-def rollback(model: own.MODEL) -> None:
+def rollback(model: own.MODEL, allow_code: own.ALLOW_CODE = False) -> None:
     """Bring back the newest earlier version of MODEL; the one of now is kept under another name."""
     from relive.classifier.history import locked, roll_back
     from relive.classifier.modelfile import load
 
     path = own.real(model)
-    _check_place(path)
+    check_place(path)
     with locked(path):
-        undone = roll_back(path, check=load)  # what is damaged does not take the place of what is not
-    restored = load(path)
+        # what is damaged does not take the place of what is not
+        undone = roll_back(path, check=lambda version: load(version, allow_code=allow_code))
+    restored = load(path, allow_code=allow_code)
     tasks = ", ".join(str(lesson.name) for lesson in restored.lessons_)
     out.print(f"model     {model}: {_known(restored)} (tasks: {tasks})", markup=False)
     if undone is not None:
@@ -210,9 +252,10 @@ def _fit(
     again: bool,
     keep: int | None,
     quiet: bool,
+    allow_code: bool,
 ) -> ContinualClassifier:
     """Load or make the model, let it learn the data, and store it."""
-    _check_place(path)
+    check_place(path)
     if (size is not None or colour is not None) and not data.is_dir():
         raise InputError(f"--size, --colour and --grey are for folders of pictures; {data} is none")
 
@@ -224,16 +267,18 @@ def _fit(
     check_threads(given["n_jobs"])
     with locked(path):
         tidy(path)
-        old = load(path) if path.exists() else None
+        old = load(path, allow_code=allow_code) if path.exists() else None
         if old is not None:
-            _check_same(old, {name: value for name, value in given.items() if name not in CHANGEABLE}, path)
+            check_same(old, {name: value for name, value in given.items() if name not in CHANGEABLE}, path)
             old.set_params(**{name: value for name, value in given.items() if name in CHANGEABLE})
-        image = _image(old, size, colour, path) if data.is_dir() else None
+        image = picture_shape(old, size, colour, path) if data.is_dir() else None
         samples = own.read(data, old, needed=True, names=names, image=image)
         if old is not None:
-            _check_name(old, task)
+            check_name(old, task)
         if old is not None and not again:
-            _check_new(old, samples, data, path)
+            check_new(old, samples, data, path)
+        if "encoder" in given and samples.image is not None:
+            given.setdefault("shape", samples.image)
         model = ContinualClassifier(**given) if old is None else old
         _learn(model, samples, task, quiet)
         _note(model, samples, names, keep, first=old is None)
@@ -283,97 +328,6 @@ def _note(
         model.notes_[own.NOTES] = notes
 
 
-def _check_place(path: Path) -> None:
-    """Refuse a path that no model can be at, before anything is done."""
-    if not path.parent.is_dir():
-        raise InputError(f"cannot write {path}: there is no directory {path.parent}")
-    if path.is_dir():
-        raise InputError(f"{path} is a folder: MODEL is a file, such as model.safetensors")
-    if path.suffix != ".safetensors" and not path.exists():
-        raise InputError(f"{path} does not end with .safetensors: name the model first and then the data")
-
-
-def _check_same(model: ContinualClassifier, given: dict[str, Any], path: Path) -> None:
-    """Refuse options that a model was not made with."""
-    from relive._util.fidelity import Fidelity, fidelity_of, name_of
-    from relive.methods import method_facts
-
-    for name, value in given.items():
-        mine: Any = getattr(model, name)
-        if name == "settings":
-            facts = method_facts(model.method)
-            facts.check_settings(value)
-            all_settings = facts.defaults | (model.settings or {})
-            mine = {key: all_settings[key] for key in value}
-        elif name == "fidelity":
-            value = name_of(fidelity_of(value))
-            mine = name_of(mine if isinstance(mine, Fidelity) else fidelity_of(mine))
-        elif name == "likelihood" and value != mine:
-            mine = model.features_.likelihood
-        elif name == "random_state":
-            mine = model.seed_
-        if value != mine:
-            raise _other(_option(name, value), mine, path)
-
-
-def _option(name: str, value: Any) -> str:
-    """Return how an option was given."""
-    option = {"random_state": "--seed", "settings": "--set"}.get(name, "--" + name.replace("_", "-"))
-    return f"{option} {_said(value)}"
-
-
-def _other(option: str, mine: Any, path: Path) -> InputError:
-    return InputError(
-        f"{option}: {path} was made with {_said(mine)}, and that cannot be changed. Leave it out, or begin a new model"
-    )
-
-
-def _said(value: Any) -> str:
-    if isinstance(value, dict):
-        return " ".join(f"{name}={setting:g}" for name, setting in value.items())
-    return "the default" if value is None else str(value)
-
-
-def _image(
-    model: ContinualClassifier | None, size: int | None, colour: bool | None, path: Path
-) -> tuple[int, ...] | None:
-    """Return the shape that pictures are brought to; the first task decides."""
-    known = own.image_of(model)
-    if model is None:
-        size = size or 28
-        return (size, size, 3) if colour else (size, size)
-    if known is not None and size is not None and known[:2] != (size, size):
-        raise _other(f"--size {size}", " × ".join(map(str, known[:2])), path)
-    if known is not None and colour is not None and colour != (len(known) == 3):
-        raise _other("--colour", "grey", path) if colour else _other("--grey", "colour", path)
-    return known
-
-
-def _check_name(model: ContinualClassifier, task: str | None) -> None:
-    """Refuse a name that ``relive predict --task`` could not tell from another's name or number."""
-    from relive.core.scenarios import SCENARIOS
-
-    name = str(model.n_tasks_) if task is None else task
-    if SCENARIOS[model.scenario].needs_task and name in [str(lesson.name) for lesson in model.lessons_]:
-        raise InputError(
-            f"task {name!r} was learned already, and in Task-IL a task is learned once: give it another --task"
-        )
-
-
-def _check_new(model: ContinualClassifier, samples: Samples, data: Path, path: Path) -> None:
-    """Refuse data that the model has learned already."""
-    from relive.classifier.labels import digest_of
-
-    assert samples.y is not None  # they were asked for
-    digest = digest_of(samples.x, samples.y)
-    for lesson in model.lessons_:
-        if lesson.digest == digest:
-            raise InputError(
-                f"{path} has learned {data} already: as task {lesson.name!r}, at {lesson.learned_at}. "
-                "Give --again to have it learned once more"
-            )
-
-
 def _identity(path: Path) -> tuple[int, int] | None:
     """Return what tells one file at a path from another that takes its place."""
     try:
@@ -392,6 +346,8 @@ def _show(model: ContinualClassifier, path: Path) -> None:
     )
     out.print(f"classes   {', '.join(counts)}", markup=False)
     out.print(f"model     {path}, {own.size_of(path)}: {_known(model)}", markup=False)
+    if own.holds_data(model):
+        out.print(own.DATA_NOTE, markup=False)
     out.print()
     out.print(own.memory_table(model.report()))
     out.print(f"\n[dim]{own.LEGEND}[/]")

@@ -36,12 +36,14 @@ relive inspect signs.safetensors --picture replay.png
 """
 
 
-def command(model: own.MODEL, as_json: JSON = False, picture: PICTURE = None) -> None:
+def command(
+    model: own.MODEL, as_json: JSON = False, picture: PICTURE = None, allow_code: own.ALLOW_CODE = False
+) -> None:
     """Show what a model has learned and when, how well each class is remembered, and how it was made."""
     from relive.classifier.modelfile import load, versions_of
 
     path = own.real(model)
-    classifier = load(path)
+    classifier = load(path, allow_code=allow_code)
     if picture is not None:
         _draw(classifier, picture)
     about = _about(classifier, path, versions_of(path))
@@ -64,6 +66,7 @@ def _about(model: ContinualClassifier, path: Path, versions: dict[str, str]) -> 
     return {
         "bytes": path.stat().st_size,
         "parameters": parameters,
+        "holds_data": own.holds_data(model),
         "likelihood": model.features_.likelihood,
         "features": model.n_features_in_,
         "feature_names": list(getattr(model, "feature_names_in_", [])),
@@ -98,6 +101,7 @@ def _show(model: ContinualClassifier, path: Path, about: dict[str, Any]) -> None
     image = f", pictures of {' × '.join(map(str, about['image']))}" if about["image"] else ""
     out.print(f"model     {path}, {own.size_of(path)}", markup=False)
     out.print(f"learns    by {model.method} in scenario {model.scenario}, {about['likelihood']} inputs", markup=False)
+    out.print(own.DATA_NOTE if about["holds_data"] else "data      no sample is in this file", markup=False)
     out.print(f"features  {model.n_features_in_}{image}{_names(about['feature_names'])}", markup=False)
     tasks = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("task", "learned at (UTC)", "samples", "classes", "iterations", "time"):

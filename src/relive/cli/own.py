@@ -18,7 +18,7 @@ from relive._util.errors import InputError, ReliveError
 
 if TYPE_CHECKING:
     from relive.classifier.estimator import ContinualClassifier
-    from relive.classifier.lessons import Memory
+    from relive.classifier.selfreport import Memory
     from relive.data.readers.samples import Samples
 
 MODEL = Annotated[Path, typer.Argument(metavar="MODEL", help="The model's file, *.safetensors.")]
@@ -33,7 +33,12 @@ X = Annotated[
 Y = Annotated[
     str | None, typer.Option("--y", metavar="NAME", help="The labels in NPZ.", show_default="as at first, or y")
 ]
+ALLOW_CODE = Annotated[
+    bool,
+    typer.Option("--allow-code", help="Run the code that MODEL names, my_file.py:MyMethod: only if you trust MODEL."),
+]
 DEFAULTS = {"label": "label", "x": "X", "y": "y"}
+DATA_NOTE = "data      REAL SAMPLES of the tasks learned are in this file: its method keeps them"
 NOTES = "fit"  # what of the model's notes is about reading and keeping
 
 
@@ -46,6 +51,13 @@ def fit_notes(model: ContinualClassifier | None) -> dict[str, Any]:
     """Return what ``relive fit`` noted in the model, nothing if it was not it that made the model."""
     notes = model.notes_.get(NOTES) if model is not None else None
     return dict(notes) if isinstance(notes, dict) else {}
+
+
+def holds_data(model: ContinualClassifier) -> bool:
+    """Say whether real samples of earlier tasks are in a model."""
+    from relive.methods import method_facts
+
+    return method_facts(model.method).keeps_data
 
 
 def image_of(model: ContinualClassifier | None) -> tuple[int, ...] | None:

@@ -53,6 +53,7 @@ def command(
     label: own.LABEL = None,
     x: own.X = None,
     y: own.Y = None,
+    allow_code: own.ALLOW_CODE = False,
 ) -> None:
     """Print the class of every sample, in the order of DATA. If DATA has labels, the accuracy is said on stderr."""
     output_format = _format(output, output_format)
@@ -63,7 +64,7 @@ def command(
 
     from relive.classifier.modelfile import load
 
-    classifier = load(own.real(model))
+    classifier = load(own.real(model), allow_code=allow_code)
     samples = own.read(
         data,
         classifier,

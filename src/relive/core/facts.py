@@ -64,6 +64,8 @@ class MethodFacts:
         What it runs on if no encoder is chosen.
     keeps_data
         Whether it keeps inputs of earlier tasks.
+    needs_earlier_tasks
+        Whether it trains on the data of earlier tasks, which must be given to it again with every task.
     bound
         "lower bound" or "upper bound", if it is shown as one.
     colour, marker
@@ -80,6 +82,7 @@ class MethodFacts:
     choices: tuple[str, ...] = ()
     encoder: str = "mlp"
     keeps_data: bool = False
+    needs_earlier_tasks: bool = False
     bound: str = ""
     colour: str = ""
     marker: str = ""
@@ -152,6 +155,7 @@ def facts_of(method: type) -> MethodFacts:
         choices=tuple(said.get("choices", ())),
         encoder=said.get("encoder", "mlp"),
         keeps_data=bool(said.get("keeps_data", False)),
+        needs_earlier_tasks=bool(said.get("needs_earlier_tasks", False)),
         colour=said.get("colour", ""),
         marker=said.get("marker", ""),
     )

@@ -20,6 +20,7 @@ from relive.core.facts import facts_of
 from relive.core.method import Method, Problem
 from relive.core.scenarios import Scenario
 from relive.core.sources import Blend, Part, Source, Together
+from relive.core.state import check_form
 from relive.data.tasks import Task
 from relive.networks import Sizes, trainable
 from relive.networks.catalogue import EncoderFactory, encoder_factory
@@ -106,19 +107,23 @@ class Learner:
         return self.problem.scenario
 
     @torch.no_grad()
-    def grow(self, scenario: Scenario) -> None:
+    def grow(self, scenario: Scenario, *, learning_rate: float | None = None, batch_size: int | None = None) -> None:
         """Go on with a scenario that has more tasks or classes, as if they had been known from the start.
 
         Parameters
         ----------
         scenario
             It begins with the tasks learned so far, their classes unchanged.
+        learning_rate, batch_size
+            From now on, if they are to change.
         """
         if scenario.width < self.scenario.width:
             raise InputError(f"a learner cannot shrink from {self.scenario.width} to {scenario.width} output units")
         optimizer, learned = self.optimizer.state(), self.net.state_dict()
         sizes = replace(self.problem.sizes, units=scenario.width)
-        self._build(replace(self.problem, sizes=sizes, scenario=scenario.to(self.problem.device)))
+        self.learning_rate = learning_rate or self.learning_rate
+        problem = replace(self.problem, sizes=sizes, scenario=scenario.to(self.problem.device))
+        self._build(replace(problem, batch_size=batch_size or problem.batch_size))
         self.optimizer.load_state(optimizer)
         grown = self.net.state_dict()
         for name, small in learned.items():  # parameters, frozen ones too, and buffers
@@ -226,13 +231,17 @@ class Learner:
             )
 
     @torch.no_grad()
-    def predict(self, x: Tensor, task: int) -> Tensor:
-        """Return the most likely output unit of each input, (n,); only Task-IL makes use of ``task``."""
+    def logits(self, x: Tensor, task: int) -> Tensor:
+        """Return the logits of all output units, (n, units), in evaluation mode; only Task-IL makes use of ``task``."""
         x = x.to(self.problem.device)
         with mode(self.net, training=False):
-            logits = self.method.logits(self.net, x, torch.full((len(x),), task, device=x.device))
+            return self.method.logits(self.net, x, torch.full((len(x),), task, device=x.device))
+
+    @torch.no_grad()
+    def predict(self, x: Tensor, task: int) -> Tensor:
+        """Return the most likely output unit of each input, (n,); only Task-IL makes use of ``task``."""
         active = self.scenario.active(task, max(self.seen, 1))
-        return logits.masked_fill(~active, -torch.inf).argmax(1).cpu()
+        return self.logits(x, task).masked_fill(~active, -torch.inf).argmax(1).cpu()
 
     @property
     def n_parameters(self) -> int:
@@ -250,6 +259,17 @@ class Learner:
         state["rng.batches"] = self.batch_rng.get_state()
         state["rng.noise"] = self.noise_rng.get_state()
         return {name: tensor.detach().cpu().clone() for name, tensor in state.items()}
+
+    def check_state(self, state: dict[str, Tensor]) -> None:
+        """Refuse a state that no learner made with the same arguments can have had at a task's end."""
+        kept = {name: t for name, t in state.items() if name.startswith("method.")}
+        expected = {name: t for name, t in self.state().items() if not name.startswith("method.")}
+        check_form({name: t for name, t in state.items() if name not in kept}, expected)
+        self.method.check_state({name.removeprefix("method."): t for name, t in kept.items()}, self.net)
+        for name, tensor in state.items():
+            if name.startswith(("net.", "method.")) and not bool(tensor.isfinite().all()):
+                raise InputError(f"{name} is not finite")
+        self.optimizer.check_state(state)
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         """Go back to where ``state`` was taken; the learner must have been made with the same arguments."""

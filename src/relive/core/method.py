@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor
@@ -90,6 +91,13 @@ class Method:
     def load_state(self, state: dict[str, Tensor]) -> None:
         """Take back what ``state`` returned."""
 
+    def check_state(self, state: dict[str, Tensor], net: Classifier) -> None:
+        """Refuse a state of which no task can have been the end, before ``load_state``: a model file may hold anything.
+
+        ``net`` is a network like the one that the state belongs to. That all numbers are finite is checked for every
+        method.
+        """
+
     @staticmethod
     def upgraded(state: dict[str, Tensor]) -> dict[str, Tensor]:
         """Return the state that an earlier version of the method wrote as this version would have written it."""
@@ -98,3 +106,9 @@ class Method:
     def stored_numbers(self, tasks: Sequence[Task]) -> int:
         """Return how many numbers the method keeps between tasks, idle units' too, apart from the parameters."""
         return sum(tensor.numel() for tensor in self.state().values())
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Return a method that goes on by itself: what ``state`` has is copied, all else is shared until made anew."""
+        other = copy.copy(self)
+        other.load_state({name: tensor.detach().clone() for name, tensor in self.state().items()})
+        return other

@@ -14,6 +14,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from relive._util.errors import InputError
 from relive._util.fidelity import AS_RUN, Fidelity
 
 
@@ -31,6 +32,9 @@ class Optimizer(ABC):
     """
 
     name: ClassVar[str]  # what its tensors are called in checkpoints and model files
+    never_negative: ClassVar[
+        tuple[str, ...]
+    ] = ()  # slots and scalars that are not, but may overflow; others are finite
 
     def __init__(self, parameters: Sequence[Tensor], rate: float, fidelity: Fidelity = AS_RUN) -> None:
         self.parameters = list(parameters)
@@ -52,6 +56,13 @@ class Optimizer(ABC):
         state = {f"{self.name}.{slot}{i}": t for slot, tensors in self.slots.items() for i, t in enumerate(tensors)}
         return state | {f"{self.name}.{scalar}": t for scalar, t in self.scalars.items()}
 
+    def check_state(self, state: dict[str, Tensor]) -> None:
+        """Refuse numbers that no steps lead to, in tensors with the names and shapes of those that ``state`` has."""
+        for name in self.state():
+            never_negative = name.removeprefix(f"{self.name}.").startswith(self.never_negative)
+            if not bool((state[name] >= 0 if never_negative else state[name].isfinite()).all()):
+                raise InputError(f"{name} has numbers that no training leads to")
+
     @torch.no_grad()
     def load_state(self, state: dict[str, Tensor]) -> None:
         """Take back what ``state`` returned; where a parameter has got more rows since, theirs stay as they are."""
@@ -71,6 +82,7 @@ class Adam(Optimizer):
     """
 
     name = "adam"
+    never_negative = ("v", "steps")
 
     def __init__(self, parameters: Sequence[Tensor], rate: float, fidelity: Fidelity = AS_RUN) -> None:
         super().__init__(parameters, rate, fidelity)

@@ -160,6 +160,7 @@ METHODS = Registry(
             "Offline",
             "joint training, the upper bound",
             keeps_data=True,
+            needs_earlier_tasks=True,
             bound="upper bound",
             colour="#000000",
             marker="h",

@@ -25,6 +25,7 @@ from torch import Tensor
 from relive.core.losses import QuadraticPenalty
 from relive.core.method import Method, Problem
 from relive.core.sources import Part
+from relive.core.state import check_form
 from relive.methods.catalogue import METHODS
 from relive.networks import Classifier, trainable
 from relive.networks.fisher import fisher_sum
@@ -104,10 +105,16 @@ class EWC(Method):
         self.fisher_ = [t.clone() for t in _numbered(state, "fisher")]
         self.anchor_ = [t.clone() for t in _numbered(state, "anchor")]
 
+    def check_state(self, state: dict[str, Tensor], net: Classifier) -> None:
+        theta = trainable(net)
+        expected: dict[str, Tensor] = {f"fisher{i}": p for i, p in enumerate(theta)}
+        check_form(state, expected | {f"anchor{i}": p.double() for i, p in enumerate(theta)})
+
     @staticmethod
     def upgraded(state: dict[str, Tensor]) -> dict[str, Tensor]:
         """Until 0.1 anchors were float32, and the sum's constant was kept."""
-        return {name: t.double() if name.startswith("anchor") else t for name, t in state.items() if name != "rest"}
+        old = [name for name, t in state.items() if name.startswith("anchor") and t.dtype == torch.float32]
+        return {name: t.double() if name in old else t for name, t in state.items() if name != "rest"}
 
 
 class OnlineEWC(Method):
@@ -143,6 +150,9 @@ class OnlineEWC(Method):
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         self.fisher_ = _numbered(state, "fisher")
+
+    def check_state(self, state: dict[str, Tensor], net: Classifier) -> None:
+        check_form(state, {f"fisher{i}": p for i, p in enumerate(trainable(net))})
 
 
 def _numbered(state: dict[str, Tensor], prefix: str) -> list[Tensor]:

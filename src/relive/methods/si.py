@@ -22,6 +22,7 @@ from torch import Tensor
 from relive.core.losses import QuadraticPenalty
 from relive.core.method import Method
 from relive.core.sources import Part
+from relive.core.state import check_form
 from relive.methods.catalogue import METHODS
 from relive.methods.ewc import copies, enlarged
 from relive.networks import Classifier, trainable
@@ -68,3 +69,6 @@ class SI(Method):
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         self.Omega_ = [state[f"Omega{i}"] for i in range(len(state))]
+
+    def check_state(self, state: dict[str, Tensor], net: Classifier) -> None:
+        check_form(state, {f"Omega{i}": p for i, p in enumerate(trainable(net))})

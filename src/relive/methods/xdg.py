@@ -18,6 +18,7 @@ from torch.nn.functional import linear, relu
 
 from relive._util.errors import InputError
 from relive.core.method import Method, Problem
+from relive.core.state import check_form
 from relive.methods.catalogue import METHODS
 from relive.networks import MLP, Classifier
 
@@ -58,6 +59,11 @@ class XdG(Method):
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         self.gates_ = state["gates"]
+
+    def check_state(self, state: dict[str, Tensor], net: Classifier) -> None:
+        check_form(state, {"gates": self.gates_})
+        if not bool(((state["gates"] == 0) | (state["gates"] == 1)).all()):
+            raise InputError("gates are not all 0 or 1")
 
 
 def _layers(net: Classifier) -> list[nn.Linear]:

@@ -63,10 +63,8 @@ class Deconv(nn.Module):
         self.small = CHANNELS[0], halved(picture.height), halved(picture.width)
         self.layer1 = nn.Linear(latent, hidden)
         self.layer2 = nn.Linear(hidden, math.prod(self.small))
-        even = (
-            1 - picture.height % 2,
-            1 - picture.width % 2,
-        )  # n pixels become 2n − 1, and one more where the picture's side is even
+        # n pixels become 2n − 1, and one more where the picture's side is even
+        even = 1 - picture.height % 2, 1 - picture.width % 2
         self.deconv = nn.ConvTranspose2d(CHANNELS[0], picture.channels, 3, stride=2, padding=1, output_padding=even)
 
     def forward(self, z: Tensor) -> Tensor:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from relive.classifier.lessons import Lesson, memories
+from relive.classifier.lessons import Lesson
+from relive.classifier.selfreport import memories
 
 
 def lesson(name: str, counts: dict[int, int], agreement: dict[int, tuple[int, int]]) -> Lesson:

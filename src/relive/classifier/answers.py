@@ -1,0 +1,37 @@
+"""What a learner says of inputs, as classes instead of output units."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from relive.core.learner import Learner
+from relive.networks.head import masked
+
+Array = npt.NDArray[Any]
+
+
+@torch.no_grad()
+def class_probabilities(learner: Learner, x: Tensor, task: int) -> tuple[Array, Tensor]:
+    """Return the classes that may be the answer to a question of a task, and their probabilities, (n, classes)."""
+    scenario = learner.scenario
+    active = scenario.active(task, learner.seen)
+    class_of = {
+        int(unit): c
+        for k, classes in enumerate(scenario.classes[: learner.seen])
+        for unit, c in zip(scenario.units(k), classes, strict=True)
+    }
+    units = active.nonzero().flatten()
+    probabilities = masked(learner.logits(x, task), active).cpu().double().softmax(1)[:, units.cpu()]
+    return np.array([class_of[int(unit)] for unit in units]), probabilities
+
+
+def most_likely_classes(learner: Learner, x: Tensor, task: int) -> Array:
+    """Return the most likely class of every input, (n,)."""
+    classes, probabilities = class_probabilities(learner, x, task)
+    answers: Array = classes[probabilities.argmax(1).numpy()]
+    return answers

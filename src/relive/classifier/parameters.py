@@ -1,0 +1,139 @@
+"""The estimator's parameters: what each may be, and which of them a model keeps for good."""
+
+from __future__ import annotations
+
+import copy
+import math
+import numbers
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from sklearn.utils import check_random_state
+
+from relive._util.errors import InputError, unknown
+from relive._util.fidelity import Fidelity, fidelity_of
+from relive.core.scenarios import SCENARIOS
+from relive.methods import method_facts
+from relive.networks.catalogue import encoder_factory
+from relive.networks.likelihoods import LIKELIHOODS
+
+Parameters = Mapping[str, Any]  # by name, as get_params returns them
+STRUCTURE = ("method", "scenario", "settings", "encoder", "shape", "hidden", "latent", "likelihood", "fidelity")
+COUNTS = ("hidden", "latent", "batch_size", "n_iter_no_change")
+
+
+def check(given: Parameters) -> None:
+    """Refuse parameters with which no task can be learned."""
+    for name in ("method", "scenario", "likelihood"):
+        if not isinstance(given[name], str):
+            raise InputError(f"{name} = {given[name]!r}: it must be a name")
+    if given["settings"] is not None and not isinstance(given["settings"], dict):
+        raise InputError(f"settings = {given['settings']!r}: it must be a dictionary, or None")
+    if given["scenario"] not in SCENARIOS:
+        raise unknown("scenario", given["scenario"], SCENARIOS)
+    if given["likelihood"] not in ("auto", *LIKELIHOODS):
+        raise unknown("likelihood", given["likelihood"], ["auto", *LIKELIHOODS])
+    fidelity_from(given["fidelity"])
+    thread_count(given["n_jobs"])
+    _check_network(given)
+    _check_numbers(given)
+    _check_method(given)
+
+
+def _check_network(given: Parameters) -> None:
+    encoder_factory(given["encoder"])
+    shape = given["shape"]
+    whole = isinstance(shape, tuple | list) and all(isinstance(n, numbers.Integral) for n in shape)
+    if shape is not None and not whole:
+        raise InputError(f"shape = {shape!r}: it must be whole numbers, such as (28, 28), or None")
+
+
+def _check_numbers(given: Parameters) -> None:
+    counts = COUNTS if given["iterations"] is None else (*COUNTS, "iterations")
+    for name in counts:
+        value = given[name]
+        if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < 1:
+            raise InputError(f"{name} = {value!r}: it must be a whole number of at least 1")
+    for name, below in (("learning_rate", math.inf), ("validation_fraction", 1.0)):
+        value = given[name]
+        if not isinstance(value, numbers.Real) or isinstance(value, bool) or not 0 < float(value) < below:
+            raise InputError(f"{name} = {value!r}: it must be a number between 0 and {below:g}, ends excluded")
+
+
+def _check_method(given: Parameters) -> None:
+    """Refuse a method that does not work with these parameters, or with one task's data at a time."""
+    facts = method_facts(given["method"])
+    if facts.needs_earlier_tasks:
+        raise InputError(
+            f"method = {given['method']!r} trains on the data of all tasks so far, and partial_fit is given those of "
+            "one: learn everything at once with method='none' and fit, or take another of `relive methods`"
+        )
+    check_stored_data(given)
+    facts.check_scenario(given["scenario"])
+    facts.check_settings(given["settings"] or {})
+
+
+def check_stored_data(given: Parameters) -> None:
+    """Refuse a method that keeps data of earlier tasks, unless that was allowed."""
+    if not isinstance(given["allow_stored_data"], bool):
+        raise InputError(f"allow_stored_data = {given['allow_stored_data']!r}: it must be True or False")
+    if method_facts(given["method"]).keeps_data and not given["allow_stored_data"]:
+        raise InputError(
+            f"method = {given['method']!r} keeps data of earlier tasks: real samples would be in the model, and in its "
+            "file. If they may be there, say so with allow_stored_data=True (relive fit --allow-stored-data)"
+        )
+
+
+def structure_of(given: Parameters) -> dict[str, Any]:
+    """Return the parameters that a model is made with, and keeps for good."""
+    return {name: copy.deepcopy(given[name]) for name in STRUCTURE}
+
+
+def check_unchanged(structure: Parameters, given: Parameters) -> None:
+    """Refuse to go on, or to be stored, with parameters that cannot change any more."""
+    for name, was in structure.items():
+        if given[name] != was:
+            raise InputError(
+                f"{name} was {was!r} when this model was made and is {given[name]!r} now: it cannot change "
+                "any more. Set it back, or use fit to start afresh"
+            )
+
+
+def learner_arguments(structure: Parameters) -> dict[str, Any]:
+    """Return what a learner is made with, as it takes it."""
+    return {
+        "encoder": structure["encoder"],
+        "shape": tuple(map(int, structure["shape"] or ())),
+        "hidden": int(structure["hidden"]),
+        "latent": int(structure["latent"]),
+        "fidelity": fidelity_from(structure["fidelity"]),
+    }
+
+
+def fidelity_from(fidelity: Any) -> Fidelity:
+    """Return the choices that a parameter stands for."""
+    if isinstance(fidelity, Fidelity):
+        return fidelity
+    if not isinstance(fidelity, str):
+        raise InputError(f"fidelity = {fidelity!r}: it must be a name, or a Fidelity")
+    return fidelity_of(fidelity)
+
+
+def thread_count(n_jobs: Any) -> int:
+    """Return how many threads were asked for.
+
+    >>> thread_count(None), thread_count(2)
+    (1, 2)
+    """
+    whole = isinstance(n_jobs, numbers.Integral) and not isinstance(n_jobs, bool)
+    if n_jobs is not None and (not whole or (n_jobs < 1 and n_jobs != -1)):
+        raise InputError(f"n_jobs = {n_jobs!r}: it must be a whole number of at least 1, -1 for all cores, or None")
+    return os.cpu_count() or 1 if n_jobs == -1 else int(n_jobs or 1)
+
+
+def seed_from(random_state: Any) -> int:
+    """Return the seed that a ``random_state`` is, or one drawn from it."""
+    if isinstance(random_state, numbers.Integral):
+        return int(random_state)
+    return int(check_random_state(random_state).randint(2**31))

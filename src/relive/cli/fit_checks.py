@@ -1,0 +1,121 @@
+"""What ``relive fit`` refuses before anything is learned: places, options and data that do not suit a model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from relive._util.errors import InputError
+from relive.cli import own
+
+if TYPE_CHECKING:
+    from relive.classifier.estimator import ContinualClassifier
+    from relive.data.readers.samples import Samples
+
+
+def shape_from(text: str) -> tuple[int, ...]:
+    """Return the shape that --shape says.
+
+    >>> shape_from("28x28"), shape_from("32x32x3")
+    ((28, 28), (32, 32, 3))
+    """
+    numbers = text.lower().replace("×", "x").split("x")
+    if not all(n.isascii() and n.isdecimal() and 0 < len(n) < 9 and int(n) for n in numbers):
+        raise InputError(f"--shape {text}: write it as HEIGHTxWIDTH or HEIGHTxWIDTHxCHANNELS, such as 28x28 or 32x32x3")
+    return tuple(map(int, numbers))
+
+
+def check_place(path: Path) -> None:
+    """Refuse a path that no model can be at, before anything is done."""
+    if not path.parent.is_dir():
+        raise InputError(f"cannot write {path}: there is no directory {path.parent}")
+    if path.is_dir():
+        raise InputError(f"{path} is a folder: MODEL is a file, such as model.safetensors")
+    if path.suffix != ".safetensors" and not path.exists():
+        raise InputError(f"{path} does not end with .safetensors: name the model first and then the data")
+
+
+def check_same(model: ContinualClassifier, given: dict[str, Any], path: Path) -> None:
+    """Refuse options that a model was not made with."""
+    from relive._util.fidelity import Fidelity, fidelity_of, name_of
+    from relive.methods import method_facts
+
+    for name, value in given.items():
+        mine: Any = getattr(model, name)
+        if name == "settings":
+            facts = method_facts(model.method)
+            facts.check_settings(value)
+            all_settings = facts.defaults | (model.settings or {})
+            mine = {key: all_settings[key] for key in value}
+        elif name == "fidelity":
+            value = name_of(fidelity_of(value))
+            mine = name_of(mine if isinstance(mine, Fidelity) else fidelity_of(mine))
+        elif name == "likelihood" and value != mine:
+            mine = model.features_.likelihood
+        elif name == "random_state":
+            mine = model.seed_
+        elif name == "shape" and mine is not None:
+            mine = tuple(map(int, mine))
+        if value != mine:
+            raise _other(_option(name, value), mine, path)
+
+
+def _option(name: str, value: Any) -> str:
+    """Return how an option was given."""
+    option = {"random_state": "--seed", "settings": "--set"}.get(name, "--" + name.replace("_", "-"))
+    return f"{option} {_in_words(value)}"
+
+
+def _other(option: str, mine: Any, path: Path) -> InputError:
+    return InputError(
+        f"{option}: {path} was made with {_in_words(mine)}, and that cannot be changed. Leave it out, or begin a new "
+        "model"
+    )
+
+
+def _in_words(value: Any) -> str:
+    if isinstance(value, dict):
+        return " ".join(f"{name}={setting:g}" for name, setting in value.items())
+    if isinstance(value, tuple):
+        return "x".join(map(str, value))
+    return "the default" if value is None else str(value)
+
+
+def picture_shape(
+    model: ContinualClassifier | None, size: int | None, colour: bool | None, path: Path
+) -> tuple[int, ...] | None:
+    """Return the shape that pictures are brought to; the first task decides."""
+    known = own.image_of(model)
+    if model is None:
+        size = size or 28
+        return (size, size, 3) if colour else (size, size)
+    if known is not None and size is not None and known[:2] != (size, size):
+        raise _other(f"--size {size}", " × ".join(map(str, known[:2])), path)
+    if known is not None and colour is not None and colour != (len(known) == 3):
+        raise _other("--colour", "grey", path) if colour else _other("--grey", "colour", path)
+    return known
+
+
+def check_name(model: ContinualClassifier, task: str | None) -> None:
+    """Refuse a name that ``relive predict --task`` could not tell from another's name or number."""
+    from relive.core.scenarios import SCENARIOS
+
+    name = str(model.n_tasks_) if task is None else task
+    if SCENARIOS[model.scenario].needs_task and name in [str(lesson.name) for lesson in model.lessons_]:
+        raise InputError(
+            f"task {name!r} was learned already, and in Task-IL a task is learned once: give it another --task"
+        )
+
+
+def check_new(model: ContinualClassifier, samples: Samples, data: Path, path: Path) -> None:
+    """Refuse data that the model has learned already."""
+    from relive.classifier.labels import digest_of
+
+    assert samples.y is not None  # they were asked for
+    digest = digest_of(samples.x, samples.y)
+    for lesson in model.lessons_:
+        if lesson.digest == digest:
+            raise InputError(
+                f"{path} has learned {data} already: as task {lesson.name!r}, at {lesson.learned_at}. "
+                "Give --again to have it learned once more"
+            )

@@ -1,0 +1,127 @@
+"""Methods that keep data: refused unless the user says that real samples may be in the model."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from relive._util.errors import InputError
+from relive._util.tensorfile import FileError, read_tensors, write_tensors
+from relive.classifier.estimator import ContinualClassifier
+from relive.classifier.modelfile import KIND, VERSION, load
+from tests.classifier.test_estimator import SMALL, X, assert_same, rows
+
+REPLAY = f"{Path(__file__).parents[2] / 'examples' / 'own_method.py'}:ExperienceReplay"
+ALL_TASKS = """
+from relive import Method
+from relive.core.sources import Together
+
+class AllTasks(Method):
+    '''Says nothing of the data that it asks for.'''
+
+    def source(self, stream):
+        return Together(stream.scenario, stream.tasks, stream.size, stream.rng, [range(len(stream.tasks))])
+
+class Honest(AllTasks):
+    '''Says it.'''
+
+    needs_earlier_tasks = True
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "model.safetensors"
+
+
+def replay(allow_stored_data: bool = False) -> ContinualClassifier:
+    return ContinualClassifier(REPLAY, settings={"size": 20}, allow_stored_data=allow_stored_data, **SMALL)
+
+
+def test_a_method_that_keeps_data_is_refused_by_default() -> None:
+    model = replay()
+    with pytest.raises(
+        InputError, match=r"keeps data of earlier tasks: real samples would be in the model, and in its f"
+    ):
+        model.partial_fit(*rows(0, 1))
+    assert not hasattr(model, "learner_")
+
+
+def test_it_works_if_it_is_allowed() -> None:
+    forgetful = ContinualClassifier("none", **SMALL)
+    model = replay(allow_stored_data=True)
+    for classes in [(0, 1), (2, 3)]:
+        model.partial_fit(*rows(*classes))
+        forgetful.partial_fit(*rows(*classes))
+    assert model.score(*rows(0, 1)) > 0.8 > 0.2 > forgetful.score(*rows(0, 1))
+
+
+def test_its_file_holds_real_samples_and_goes_on_with_the_same_bits(path: Path) -> None:
+    whole, stored = replay(allow_stored_data=True), replay(allow_stored_data=True)
+    for classes in [(0, 1), (2, 3), (1, 4)]:
+        whole.partial_fit(*rows(*classes))
+        stored.partial_fit(*rows(*classes)).save(path)
+        stored = load(path, allow_code=True)
+        assert_same(whole, stored)
+        for other in (copy.deepcopy(stored), pickle.loads(pickle.dumps(stored))):
+            assert_same(whole, other)
+    kept = read_tensors(path, KIND, VERSION)[1]["learner.method.x"].numpy()
+    given = X.astype(np.float32)
+    assert len(kept) == 18
+    assert all((given == row).all(1).any() for row in kept)
+    np.testing.assert_array_equal(whole.predict_proba(X[:9]), stored.predict_proba(X[:9]))
+
+
+def test_real_samples_are_not_saved_once_that_is_no_longer_allowed(path: Path) -> None:
+    model = replay(allow_stored_data=True).partial_fit(*rows(0, 1))
+    model.set_params(allow_stored_data=False)
+    for go_on in (lambda: model.save(path), lambda: model.partial_fit(*rows(2))):
+        with pytest.raises(InputError, match="allow_stored_data=True"):
+            go_on()
+    assert not path.exists()
+
+
+def test_a_file_cannot_say_of_itself_that_it_holds_none(path: Path) -> None:
+    replay(allow_stored_data=True).partial_fit(*rows(0, 1)).save(path)
+    header, tensors = read_tensors(path, KIND, VERSION)
+    header["parameters"]["allow_stored_data"] = False
+    write_tensors(path, KIND, VERSION, header, tensors)
+    with pytest.raises(FileError, match="keeps data of earlier tasks"):
+        load(path, allow_code=True)
+
+
+def test_the_buffer_of_a_file_is_checked(path: Path) -> None:
+    replay(allow_stored_data=True).partial_fit(*rows(0, 1)).save(path)
+    header, tensors = read_tensors(path, KIND, VERSION)
+    label, x = tensors["learner.method.label"], tensors["learner.method.x"]
+    wrong = [
+        {"learner.method.label": label[:3]},
+        {"learner.method.label": label + 100},
+        {"learner.method.task": label - 1},
+        {"learner.method.x": x[:, :7]},
+        {"learner.method.x": x > 0},
+        {"learner.method.x": torch.full_like(x, torch.nan)},
+    ]
+    for change in wrong:
+        write_tensors(path, KIND, VERSION, header, tensors | change)
+        with pytest.raises(FileError, match="is not a whole model"):
+            load(path, allow_code=True)
+
+
+def test_a_method_that_needs_all_tasks_at_once(tmp_path: Path) -> None:
+    """It is refused before it learns if it says so, and else as soon as it asks for what is gone."""
+    (tmp_path / "mine.py").write_text(ALL_TASKS)
+    for method in ("offline", f"{tmp_path / 'mine.py'}:Honest"):
+        with pytest.raises(
+            InputError, match="trains on the data of all tasks so far, and partial_fit is given those of"
+        ):
+            ContinualClassifier(method, allow_stored_data=True, **SMALL).partial_fit(*rows(0, 1))
+    model = ContinualClassifier(f"{tmp_path / 'mine.py'}:AllTasks", **SMALL).partial_fit(*rows(0, 1))
+    with pytest.raises(InputError, match=r"asks for data of earlier tasks, .* must say needs_earlier_tasks = True"):
+        model.partial_fit(*rows(2))
+    assert model.n_tasks_ == 1
