@@ -57,9 +57,10 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     iterations
         Steps per task; ``None`` for 20 passes over the task's data, at least 500 steps and at most 5000.
     encoder
-        The network's first part: ``"mlp"``, two hidden layers; ``"conv"``, for pictures; an address of one's own,
-        ``"my_file.py:make"``; or a function ``(shape, hidden, rng)`` that returns a ``torch.nn.Module``. A model with a
-        function cannot be saved.
+        The network's first part: ``"mlp"``, two hidden layers; ``"conv"``, for pictures; ``"random"``, features that
+        are not trained; ``"inputs"``, none; an address of one's own, ``"my_file.py:make"``; or a function
+        ``(shape, hidden, rng)`` that returns a ``torch.nn.Module``. A model with a
+        function cannot be saved. ``None`` for the method's own, ``"mlp"`` for most.
     shape
         How the encoder is to read a sample: ``(height, width)``, ``(height, width, channels)``; ``None`` for a plain
         row of features.
@@ -86,6 +87,8 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     n_jobs
         Threads of one matrix product; ``None`` is one, −1 as many as cores. One is fastest for networks of the usual
         size, and much so next to other work. The number decides the last bits.
+    device
+        Where to compute: ``"cpu"``, ``"cuda"``, ``"mps"``, or ``"auto"``. Bits are promised on the CPU only.
 
     Attributes
     ----------
@@ -123,7 +126,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         *,
         settings: dict[str, float] | None = None,
         iterations: int | None = None,
-        encoder: str | EncoderFactory = "mlp",
+        encoder: str | EncoderFactory | None = None,
         shape: tuple[int, ...] | None = None,
         hidden: int = 400,
         latent: int = 100,
@@ -137,6 +140,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         allow_stored_data: bool = False,
         random_state: int | np.random.RandomState | None = 0,
         n_jobs: int | None = None,
+        device: str = "cpu",
     ) -> None:
         self.method = method
         self.scenario = scenario
@@ -156,6 +160,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.allow_stored_data = allow_stored_data
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.device = device
 
     def fit(self, X: Any, y: Any, task: Name | None = None) -> Self:
         """Start afresh and learn one task, which is given as in :meth:`partial_fit`."""
@@ -336,6 +341,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             batch_size=int(self.batch_size),
             seed=self.seed_,
             likelihood=self.features_.likelihood,
+            device=self.device,
             **parameters.learner_arguments(made),
         )
 

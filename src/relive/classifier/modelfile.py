@@ -46,7 +46,7 @@ def save(model: ContinualClassifier, path: Path) -> None:
         given["random_state"] = None
     if isinstance(model.fidelity, Fidelity):
         given["fidelity"] = model.fidelity.to_json()
-    if not isinstance(model.encoder, str):
+    if model.encoder is not None and not isinstance(model.encoder, str):
         raise InputError(
             f"a model with the encoder {model.encoder!r} cannot be saved: a file holds no code. "
             "Put what makes it into a file, and give its address: encoder='my_file.py:make'"

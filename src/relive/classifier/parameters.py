@@ -42,7 +42,10 @@ def check(given: Parameters) -> None:
 
 
 def _check_network(given: Parameters) -> None:
-    encoder_factory(given["encoder"])
+    if given["encoder"] is not None:
+        encoder_factory(given["encoder"])
+    if not isinstance(given["device"], str):
+        raise InputError(f"device = {given['device']!r}: it must be a name, such as 'cpu' or 'auto'")
     shape = given["shape"]
     whole = isinstance(shape, tuple | list) and all(isinstance(n, numbers.Integral) for n in shape)
     if shape is not None and not whole:

@@ -277,7 +277,7 @@ def _fit(
             check_name(old, task)
         if old is not None and not again:
             check_new(old, samples, data, path)
-        if "encoder" in given and samples.image is not None:
+        if samples.image is not None:
             given.setdefault("shape", samples.image)
         model = ContinualClassifier(**given) if old is None else old
         _learn(model, samples, task, quiet)

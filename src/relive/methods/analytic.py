@@ -16,17 +16,20 @@ Departures: no pre-trained network; λ by evidence instead of a held-out part of
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
+from dataclasses import replace
 from typing import ClassVar
 
+import torch
 from torch import Tensor
 
 from relive.methods.catalogue import METHODS
 from relive.methods.closed_form import ClosedForm, Sums
 from relive.methods.ridge import FLOOR, best_fit, fit, regression, scales
 from relive.networks import Sizes
+from relive.networks.encoders import make_encoder
 
 CLASSES = 16  # output units for which there is room among the numbers; more are taken, and counted
-PER_FEATURE = 50  # weights of random convolutions
 
 
 class Analytic(ClosedForm):
@@ -39,14 +42,19 @@ class Analytic(ClosedForm):
         self.numbers = numbers
 
     def width(self, sizes: Sizes) -> int:
-        """Solve d (d + 1) / 2 + (weights + 2 · classes) d = numbers for the number of features d.
+        """Return the largest number of features with which no more numbers are kept than allowed.
 
-        A feature has as many random weights as there are inputs, or as a convolution has per field. Every class has a
-        sum and a weight per feature.
+        Of d features there are d (d + 1) / 2 products, a sum and a weight per class, and what their encoder keeps.
         """
-        weights = PER_FEATURE if len(sizes.shape) > 1 else sizes.inputs
-        b = 1.5 + weights + 2 * CLASSES
-        return max(16, int(math.sqrt(b * b + 2 * self.numbers) - b))
+
+        def too_many(width: int) -> bool:
+            with torch.device("meta"):
+                encoder, d = make_encoder(replace(sizes, hidden=width), torch.Generator())
+            kept = sum(t.numel() for t in encoder.state_dict().values())
+            return bool(d * (d + 1) // 2 + 2 * CLASSES * (d + 1) + kept > self.numbers)
+
+        largest = math.isqrt(int(2 * self.numbers))
+        return max(1, bisect_left(range(1, largest), True, key=too_many))
 
     def readout(self, sums: Sums) -> tuple[Tensor, Tensor]:
         given = regression(sums)

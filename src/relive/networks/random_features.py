@@ -3,8 +3,8 @@ r"""Fixed random features: nothing is trained, and only the first task decides h
 Flat inputs become :math:`[z, \max(0, Wz + b)]` with W and b from normal distributions and z the inputs scaled by the
 first task's median and spread, bounded like a logarithm, so that a later task that lies far away does no harm. Pictures
 go through two layers of random convolutions. The first layer's filters are drawn with the covariance that small patches
-of the first task have, so that they are as smooth as the pictures; no patch is kept. Biases are quantiles of what the
-first task's pictures give, so that every filter is silent somewhere.
+of the first task have, so that they are as smooth as the pictures; no patch is kept. Biases of the second are quantiles
+of what the first task's pictures give, so that every filter is silent somewhere.
 
 Rahimi & Recht (2008), "Random features for large-scale kernel machines", NeurIPS; Coates & Ng (2012), "Learning feature
 representations with k-means"; McDonnell et al. (2023), "RanPAC", NeurIPS.
@@ -17,15 +17,16 @@ from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import adaptive_avg_pool2d, avg_pool2d, conv2d, linear, pad, unfold
+from torch.nn.functional import avg_pool2d, conv2d, linear, pad, unfold
 
-from relive.networks.pictures import Picture
+from relive.networks.pictures import COLOURS, Picture
 
 BOUND = 3.0  # scaled inputs grow like a logarithm from here
-KERNEL = 5  # of both convolutions, in pixels
+KERNEL, SMALL_KERNEL = 5, 3  # sides of both convolutions' filters; on small pictures, which are not halved
 FIRST = 32  # filters of the first convolution
-GRID = 4  # the second convolution's outputs are averaged over so many by so many fields
-LOOK = 1000  # inputs of the first task that are looked at
+COARSE, FINE = 3, 4  # the second convolution is averaged over 3 × 3 fields, the first over 4 × 4
+SMALLEST = 8  # pixels a side that a picture has at least
+LOOK, LOOK_PICTURES = 1000, 300  # inputs of the first task that are looked at
 AT_ONCE = 50  # pictures that go through the convolutions together: larger maps would leave the cache
 QUANTILES = (0.3, 0.95)  # of a filter's outputs, between which its threshold is drawn
 
@@ -38,9 +39,9 @@ class Adapts(Protocol):
         """Decide by these inputs, (n, inputs), once."""
 
 
-def some_of(x: Tensor) -> Tensor:
-    """Return at most a thousand inputs, evenly spaced."""
-    return x[torch.linspace(0, len(x) - 1, min(len(x), LOOK)).long().to(x.device)]
+def some_of(x: Tensor, n: int) -> Tensor:
+    """Return at most n inputs, evenly spaced."""
+    return x[torch.linspace(0, len(x) - 1, min(len(x), n)).long().to(x.device)]
 
 
 class FlatFeatures(nn.Module):
@@ -71,7 +72,7 @@ class FlatFeatures(nn.Module):
 
     def adapt(self, x: Tensor) -> None:
         """Take the median and the distance of the outer deciles; where they are the same, the standard deviation."""
-        x = some_of(x)
+        x = some_of(x, LOOK)
         low, self.middle, high = torch.quantile(x, torch.tensor([0.1, 0.5, 0.9], device=x.device), dim=0)
         deviation = x.std(0, correction=0)
         spread = (high - low) / 2.56  # a normal variable's standard deviation
@@ -90,7 +91,7 @@ class FlatFeatures(nn.Module):
 
 
 class ConvolutionalFeatures(nn.Module):
-    """Two layers of random convolutions with ReLU, each followed by averaging.
+    """Two layers of random convolutions: absolute values of the first, ReLU of the second, both averaged over fields.
 
     Parameters
     ----------
@@ -98,62 +99,83 @@ class ConvolutionalFeatures(nn.Module):
         The shape of an input.
     n_filters
         Of the second convolution.
+    with_first
+        Whether the first layer's outputs are among the features, too.
     rng
         What the random weights are drawn from.
     """
 
     weight1: Tensor
     weight2: Tensor
-    bias1: Tensor
     bias2: Tensor
 
-    def __init__(self, picture: Picture, n_filters: int, rng: torch.Generator) -> None:
+    def __init__(self, picture: Picture, n_filters: int, with_first: bool, rng: torch.Generator) -> None:
         super().__init__()
         self.picture = picture
-        k = KERNEL
+        self.with_first = with_first
+        self.step = pooled_by(picture)
+        k = KERNEL if self.step > 1 else SMALL_KERNEL
         self.register_buffer("weight1", torch.randn(FIRST, picture.channels, k, k, generator=rng))
         smooth = avg_pool2d(pad(torch.randn(n_filters, FIRST, k, k, generator=rng), (1,) * 4), 3, 1)
         self.register_buffer("weight2", smooth - smooth.mean((1, 2, 3), keepdim=True))
         low, high = QUANTILES
-        self.register_buffer("bias1", low + (high - low) * torch.rand(FIRST, generator=rng))  # quantiles, until adapted
-        self.register_buffer("bias2", low + (high - low) * torch.rand(n_filters, generator=rng))
-        self.grid = min(GRID, (picture.height + 1) // 2), min(GRID, (picture.width + 1) // 2)
+        self.register_buffer("bias2", low + (high - low) * torch.rand(n_filters, generator=rng))  # until adapted
 
     def adapt(self, x: Tensor) -> None:
         """Draw the first filters as smooth as the pictures, and set every filter's scale and threshold."""
-        planes = self.picture.planes(some_of(x))
-        patches = (
-            unfold(planes[:: max(1, len(planes) // 300)], KERNEL, padding=KERNEL // 2).transpose(1, 2).flatten(0, 1)
-        )
+        planes = self.picture.planes(some_of(x, LOOK_PICTURES))
+        k = self.weight1.shape[-1]
+        patches = unfold(planes, k, padding=k // 2).transpose(1, 2).flatten(0, 1)
         patches = patches - patches.mean(1, keepdim=True)
         variance, axes = torch.linalg.eigh((patches.T @ patches / len(patches)).double())
         root = (axes * variance.clamp_min(0).sqrt()) @ axes.T
-        self.weight1 = (self.weight1.flatten(1) @ root.float()).view_as(self.weight1)
-        self.weight1, self.bias1 = _calibrated(planes, self.weight1, self.bias1)
+        weight = (self.weight1.flatten(1) @ root.float()).view_as(self.weight1)
+        self.weight1 = weight / _outputs(planes, weight).std(1).clamp_min(1e-6).view(-1, 1, 1, 1)
         maps = self._first(planes)
-        self.weight2 = self.weight2 / maps.std((0, 2, 3)).clamp_min(1e-6).view(1, -1, 1, 1)
-        self.weight2, self.bias2 = _calibrated(maps, self.weight2, self.bias2)
+        weight = self.weight2 / maps.std((0, 2, 3)).clamp_min(1e-6).view(1, -1, 1, 1)
+        outputs = _outputs(maps, weight)
+        deviation = outputs.std(1).clamp_min(1e-6)
+        order = (outputs / deviation.unsqueeze(1)).sort(1).values
+        place = (self.bias2 * (order.shape[1] - 1)).long().unsqueeze(1)
+        self.weight2, self.bias2 = weight / deviation.view(-1, 1, 1, 1), -order.gather(1, place).squeeze(1)
 
     def _first(self, planes: Tensor) -> Tensor:
-        return avg_pool2d(conv2d(planes, self.weight1, self.bias1, padding=KERNEL // 2).relu_(), 2, ceil_mode=True)
+        maps = conv2d(planes, self.weight1, padding=self.weight1.shape[-1] // 2).abs_()
+        return avg_pool2d(maps, self.step, ceil_mode=True)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the features, (n, filters · fields)."""
+        """Return the features, (n, features)."""
         features = []
         for some in torch.split(x, AT_ONCE):
-            planes = self.picture.planes(some).contiguous(memory_format=torch.channels_last)
-            maps = conv2d(self._first(planes), self.weight2, self.bias2, padding=KERNEL // 2).relu_()
-            features.append(adaptive_avg_pool2d(maps, self.grid).flatten(1))
+            first = self._first(self.picture.planes(some).contiguous(memory_format=torch.channels_last))
+            second = conv2d(first, self.weight2, self.bias2, padding=self.weight2.shape[-1] // 2).relu_()
+            parts = [_averaged(second, COARSE), *([_averaged(first, FINE)] if self.with_first else [])]
+            features.append(torch.cat(parts, dim=1))
         return torch.cat(features)
 
 
-def _calibrated(maps: Tensor, weight: Tensor, quantile: Tensor) -> tuple[Tensor, Tensor]:
-    """Return filters whose outputs vary by 1, and biases that put a quantile of each filter's outputs at 0."""
-    outputs = conv2d(maps, weight, padding=KERNEL // 2).transpose(0, 1).flatten(1)[:, ::7]  # (filters, places)
-    deviation = outputs.std(1).clamp_min(1e-6)
-    order = (outputs / deviation.unsqueeze(1)).sort(1).values
-    place = (quantile * (order.shape[1] - 1)).long().unsqueeze(1)
-    return weight / deviation.view(-1, 1, 1, 1), -order.gather(1, place).squeeze(1)
+def pooled_by(picture: Picture) -> int:
+    """Return over how many pixels a side the first layer is averaged."""
+    return 2 if min(picture.height, picture.width) >= 16 else 1
+
+
+def fields(picture: Picture, grid: int) -> int:
+    """Return over how many fields a map of the first layer is averaged."""
+    sides = (-(-n // pooled_by(picture)) for n in (picture.height, picture.width))
+    return math.prod(min(grid, n) for n in sides)
+
+
+def _averaged(maps: Tensor, grid: int) -> Tensor:
+    """Return the means over overlapping fields, (n, maps · fields)."""
+    strides = [max(1, round(n / (grid + 0.5))) for n in maps.shape[2:]]
+    windows = [max(1, n - (min(grid, n) - 1) * s) for n, s in zip(maps.shape[2:], strides, strict=True)]
+    return avg_pool2d(maps, windows, strides).flatten(1)
+
+
+def _outputs(maps: Tensor, weight: Tensor) -> Tensor:
+    """Return what filters give for some of the places of some of the maps, (filters, places)."""
+    some = maps[:: max(1, len(maps) // 200)]
+    return conv2d(some, weight, padding=weight.shape[-1] // 2).transpose(0, 1).flatten(1)[:, ::5]
 
 
 def flat(shape: tuple[int, ...], hidden: int, rng: torch.Generator) -> FlatFeatures:
@@ -165,12 +187,14 @@ def flat(shape: tuple[int, ...], hidden: int, rng: torch.Generator) -> FlatFeatu
 
 def convolutional(shape: tuple[int, ...], hidden: int, rng: torch.Generator) -> ConvolutionalFeatures:
     """Return about ``hidden`` features of pictures."""
-    picture = Picture.of(shape, "encoder 'random-conv'")
-    fields = min(GRID, (picture.height + 1) // 2) * min(GRID, (picture.width + 1) // 2)
-    return ConvolutionalFeatures(picture, max(1, hidden // fields), rng)
+    picture = Picture.of(shape, "encoder 'random'")
+    of_first = FIRST * fields(picture, FINE)
+    with_first = 2 * of_first <= hidden
+    n_filters = (hidden - of_first * with_first) // fields(picture, COARSE)
+    return ConvolutionalFeatures(picture, max(1, n_filters), with_first, rng)
 
 
 def random(shape: tuple[int, ...], hidden: int, rng: torch.Generator) -> nn.Module:
     """Return random features for inputs of this shape: convolutional for pictures, flat for all others."""
-    is_picture = len(shape) == 2 or (len(shape) == 3 and min(shape[0], shape[2]) <= 4)
-    return (convolutional if is_picture and min(sorted(shape)[-2:]) >= 2 * GRID else flat)(shape, hidden, rng)
+    is_picture = len(shape) == 2 or (len(shape) == 3 and min(shape[0], shape[2]) <= COLOURS)
+    return (convolutional if is_picture and min(sorted(shape)[-2:]) >= SMALLEST else flat)(shape, hidden, rng)
