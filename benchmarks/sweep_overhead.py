@@ -19,11 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from relive._util.versions import versions
+from relive.experiments.arrays import Pictures
 from relive.experiments.engines import LocalEngine
 from relive.experiments.spec import RunResult, RunSpec, make_spec
 from relive.experiments.store import Store
 from relive.experiments.sweep import Sweep
-from relive.experiments.worker import Job, Samples
+from relive.experiments.worker import Job
 
 
 def canned(spec: RunSpec, versions: dict[str, str]) -> RunResult:
@@ -44,7 +45,7 @@ def canned(spec: RunSpec, versions: dict[str, str]) -> RunResult:
     )
 
 
-def nothing(job: Job) -> tuple[dict[str, Any], Samples]:
+def nothing(job: Job) -> tuple[dict[str, Any], list[Pictures]]:
     """Take the place of a run."""
     return canned(RunSpec.from_json(job.spec), job.versions).to_json(), []
 

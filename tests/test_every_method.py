@@ -21,7 +21,7 @@ from relive.core.scenarios import SCENARIOS, scenario_of
 from relive.data import protocols
 from relive.data.datasets.dataset import Dataset
 from relive.data.protocols import BLURRED, blended, tasks_of
-from relive.experiments.execute import Checkpoint, Observer, Outcome, Progress, run
+from relive.experiments.execute import Checkpoint, Observer, Outcome, PartialResult, run
 from relive.experiments.spec import RunSpec, make_spec
 from relive.methods import METHODS, make_method, method_class
 from tests import plain
@@ -35,14 +35,14 @@ ONE_UNSUPPORTED = [("xdg", "domain"), ("xdg", "class")]
 class Memory(Checkpoint):
     """Keeps a copy of the state after each task, and starts from one if told to."""
 
-    def __init__(self, start: tuple[dict[str, Tensor], Progress] | None = None) -> None:
+    def __init__(self, start: tuple[dict[str, Tensor], PartialResult] | None = None) -> None:
         self.start = start
-        self.kept: list[tuple[dict[str, Tensor], Progress]] = []
+        self.kept: list[tuple[dict[str, Tensor], PartialResult]] = []
 
-    def load(self) -> tuple[dict[str, Tensor], Progress] | None:
+    def load(self) -> tuple[dict[str, Tensor], PartialResult] | None:
         return copy.deepcopy(self.start)
 
-    def save(self, state: dict[str, Tensor], progress: Progress) -> None:
+    def save(self, state: dict[str, Tensor], progress: PartialResult) -> None:
         self.kept.append(copy.deepcopy((state, progress)))
 
 

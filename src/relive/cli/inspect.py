@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 
 from relive._util.errors import InputError, ReliveError
-from relive.cli import own
+from relive.cli import models
 from relive.cli.console import out
 
 if TYPE_CHECKING:
@@ -36,11 +36,11 @@ relive inspect signs.safetensors --picture replay.png
 """
 
 
-def command(model: own.MODEL, as_json: JSON = False, picture: PICTURE = None) -> None:
+def command(model: models.MODEL, as_json: JSON = False, picture: PICTURE = None) -> None:
     """Show what a model has learned and when, how well each class is remembered, and how it was made."""
     from relive.classifier.modelfile import load, versions_of
 
-    path = own.real(model)
+    path = models.real(model)
     classifier = load(path)
     if picture is not None:
         _draw(classifier, picture)
@@ -67,7 +67,7 @@ def _about(model: ContinualClassifier, path: Path, versions: dict[str, str]) -> 
         "likelihood": model.features_.likelihood,
         "features": model.n_features_in_,
         "feature_names": list(getattr(model, "feature_names_in_", [])),
-        "image": own.image_of(model),
+        "image": models.image_of(model),
         "tasks": [_task(model, lesson) for lesson in model.lessons_],
         "classes": [asdict(memory) for memory in model.report()],
         "declared": [label for label in model.classes_.tolist() if label not in model.labels_.tolist()],
@@ -96,7 +96,7 @@ def _task(model: ContinualClassifier, lesson: Lesson) -> dict[str, Any]:
 def _show(model: ContinualClassifier, path: Path, about: dict[str, Any]) -> None:
     """Print it for people."""
     image = f", pictures of {' × '.join(map(str, about['image']))}" if about["image"] else ""
-    out.print(f"model     {path}, {own.size_of(path)}", markup=False)
+    out.print(f"model     {path}, {models.size_of(path)}", markup=False)
     out.print(f"learns    by {model.method} in scenario {model.scenario}, {about['likelihood']} inputs", markup=False)
     out.print(f"features  {model.n_features_in_}{image}{_names(about['feature_names'])}", markup=False)
     tasks = Table(box=None, pad_edge=False, header_style="bold")
@@ -113,13 +113,13 @@ def _show(model: ContinualClassifier, path: Path, about: dict[str, Any]) -> None
             f"{task['samples']:,}",
             out.escape(", ".join(f"{c['label']} ({c['samples']})" for c in task["classes"])),
             str(task["iterations"]),
-            own.duration(task["seconds"]),
+            models.duration(task["seconds"]),
         )
     out.print()
     out.print(tasks)
     out.print()
-    out.print(own.memory_table(model.report()))
-    out.print(f"\n[dim]{own.LEGEND}[/]\n")
+    out.print(models.memory_table(model.report()))
+    out.print(f"\n[dim]{models.LEGEND}[/]\n")
     shown = {name: value for name, value in about["parameters"].items() if value is not None}
     out.print(f"settings  {', '.join(f'{name} {value}' for name, value in shown.items())}", markup=False)
     out.print(f"versions  {', '.join(f'{name} {value}' for name, value in about['versions'].items())}", markup=False)
@@ -134,7 +134,7 @@ def _names(names: list[str]) -> str:
 
 def _draw(model: ContinualClassifier, picture: Path) -> None:
     """Draw what the model replays for each class."""
-    image = own.image_of(model)
+    image = models.image_of(model)
     if image is None:
         raise InputError("this model has not learned from pictures, or does not know their shape: nothing to draw")
     if picture.suffix != ".png" or not picture.parent.is_dir():

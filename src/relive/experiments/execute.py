@@ -21,7 +21,7 @@ from relive.data.datasets.dataset import Dataset
 from relive.data.datasets.sources import load_data
 from relive.data.protocols import protocol_of, tasks_of
 from relive.data.tasks import Task
-from relive.experiments.spec import PROBE_ROWS, RunResult, RunSpec, shown_as
+from relive.experiments.spec import PROBE_ROWS, RunResult, RunSpec, display_facts
 from relive.methods import make_method
 from relive.networks import GenerativeClassifier
 
@@ -55,7 +55,7 @@ class Observer:
 
 
 @dataclass
-class Progress:
+class PartialResult:
     """What has come out of a run so far."""
 
     matrix: list[list[float]] = field(default_factory=list)
@@ -79,11 +79,11 @@ class Outcome:
 class Checkpoint:
     """Where a run keeps its state between tasks; this one keeps nothing."""
 
-    def load(self) -> tuple[dict[str, Tensor], Progress] | None:
+    def load(self) -> tuple[dict[str, Tensor], PartialResult] | None:
         """Return the state to go on from, if there is one."""
         return None
 
-    def save(self, state: dict[str, Tensor], progress: Progress) -> None:
+    def save(self, state: dict[str, Tensor], progress: PartialResult) -> None:
         """Keep the state after a finished task."""
 
 
@@ -131,7 +131,7 @@ def run(
         fidelity=spec.fidelity,
         likelihood=data.likelihood,
     )
-    progress = Progress()
+    progress = PartialResult()
     kept = checkpoint.load()
     if kept is not None:
         state, progress = kept
@@ -151,7 +151,7 @@ def run(
 
 
 def _learn_task(
-    learner: Learner, tasks: list[Task], k: int, spec: RunSpec, progress: Progress, observer: Observer
+    learner: Learner, tasks: list[Task], k: int, spec: RunSpec, progress: PartialResult, observer: Observer
 ) -> None:
     """Learn for the time of task k, looking at the accuracy now and then with the clock stopped."""
     every = max(1, spec.iters // PROBES_PER_TASK)
@@ -195,7 +195,7 @@ def _samples(learner: Learner, task: Task, rng: torch.Generator) -> list[npt.NDA
     return [pixels.reshape(N_SAMPLES, *task.shape).numpy()]
 
 
-def _result(spec: RunSpec, learner: Learner, tasks: list[Task], progress: Progress) -> RunResult:
+def _result(spec: RunSpec, learner: Learner, tasks: list[Task], progress: PartialResult) -> RunResult:
     return RunResult(
         spec=spec,
         average_accuracy=average_accuracy(progress.matrix),
@@ -208,5 +208,5 @@ def _result(spec: RunSpec, learner: Learner, tasks: list[Task], progress: Progre
         parameters=learner.n_parameters,
         stored_numbers=learner.method.stored_numbers(tasks),
         versions=provenance(),
-        shown=shown_as(spec),
+        shown=display_facts(spec),
     )

@@ -302,7 +302,7 @@ def _resolved(device: str) -> str:
     return str(device_of(device))
 
 
-def shown_as(spec: RunSpec) -> dict[str, str]:
+def display_facts(spec: RunSpec) -> dict[str, str]:
     """Return how a spec's method and protocol are shown, if that does not stand in a catalogue."""
     known = {}
     if is_address(spec.method):
@@ -313,7 +313,7 @@ def shown_as(spec: RunSpec) -> dict[str, str]:
     return {name: value for name, value in known.items() if value}
 
 
-def know_methods(results: Iterable[RunResult]) -> None:
+def register_methods_in(results: Iterable[RunResult]) -> None:
     """Put methods that only results speak of into the catalogue, so that all that is shown of them has their names."""
     for result in results:
         name = result.spec.method

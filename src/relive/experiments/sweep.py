@@ -14,11 +14,12 @@ from itertools import product
 from typing import Any
 
 from relive._util.versions import versions
+from relive.experiments.arrays import Pictures
 from relive.experiments.engines import Engine
 from relive.experiments.resultfile import DamagedResult, StoreError
 from relive.experiments.spec import SCENARIO_NAMES, RunResult, RunSpec, make_spec
 from relive.experiments.store import Store
-from relive.experiments.worker import Job, Samples, VersionsDiffer, work
+from relive.experiments.worker import Job, VersionsDiffer, work
 from relive.methods import method_facts
 
 TICK = 0.25  # seconds between two looks at the engine
@@ -79,7 +80,7 @@ class Status:
     waits_for: str = ""  # while nothing runs: who is to do something
 
 
-Watch = Callable[[Status], None]
+OnStatus = Callable[[Status], None]
 
 
 @dataclass
@@ -114,7 +115,7 @@ class Sweep:
         store: Store,
         engine: Engine,
         data_dir: str | None = None,
-        work: Callable[[Job], tuple[dict[str, Any], Samples]] = work,
+        work: Callable[[Job], tuple[dict[str, Any], list[Pictures]]] = work,
     ) -> None:
         self.store = store
         self.engine = engine
@@ -132,7 +133,7 @@ class Sweep:
         self.fatal: StoreError | VersionsDiffer | None = None
         self.resumed: dict[str, float] = {}  # what of a run was there when it first said how it goes
 
-    def run(self, watch: Watch | None = None) -> Status:
+    def run(self, watch: OnStatus | None = None) -> Status:
         """Do it all, and return how it ended; ``watch`` is called about four times a second.
 
         Whatever stops it ends the workers; finished runs and finished tasks are kept.

@@ -18,18 +18,15 @@ from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from relive._util.errors import ReliveError
 from relive.data.datasets.dataset import Dataset
 from relive.data.datasets.sources import load_data
+from relive.experiments.arrays import Pictures
 from relive.experiments.spec import RunSpec
 
 REPORT_EVERY = 0.5  # seconds between two reports of one run
 REPORT, NOTE, RESULT, ERROR = "report", "note", "result", "error"  # what a local worker's messages are
 
-Samples = list[npt.NDArray[np.uint8]]
 Report = Callable[[str, int, int], None]  # run's name, task (from 1), iteration
 Note = Callable[[str], None]
 
@@ -100,7 +97,7 @@ def check_versions(mine: dict[str, str], drivers: dict[str, str]) -> None:
         )
 
 
-def work(job: Job) -> tuple[dict[str, Any], Samples]:
+def work(job: Job) -> tuple[dict[str, Any], list[Pictures]]:
     """Do a run and return its result, as JSON, with its samples."""
     from relive._util.versions import versions
     from relive.experiments.checkpoint import FileCheckpoint

@@ -10,8 +10,8 @@ from relive._util.fidelity import AS_RUN
 from relive.experiments.spec import RunResult, RunSpec
 from relive.paper.published import GRID_SEED, GRIDS, PRESETS, PROTOCOL_NAMES, preset_settings
 
-Cell = tuple[str, str, str]  # protocol, scenario, method
-Tuned = dict[Cell, dict[str, float]]
+CellKey = tuple[str, str, str]  # protocol, scenario, method
+Tuned = dict[CellKey, dict[str, float]]
 
 
 def as_in_paper(spec: RunSpec, settings: Mapping[str, float]) -> bool:

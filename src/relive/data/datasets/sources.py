@@ -8,8 +8,8 @@ from pathlib import Path
 from relive._util.errors import DataError
 from relive._util.registry import load_object
 from relive.data.catalogue import DATASETS
+from relive.data.datasets.custom import digest_of_custom, load_custom, returned_by, say, silent
 from relive.data.datasets.dataset import Dataset
-from relive.data.datasets.own import digest_of_own, load_own, returned_by, say, silent
 from relive.data.datasets.recipes import Copy, Recipe
 
 
@@ -24,7 +24,7 @@ def load_data(name: str, data_dir: Path | str | None = None, *, quiet: bool = Fa
     ----------
     name : str
         A name that ``relive data`` lists; or an NPZ, CSV or Parquet file, a folder of pictures with a sub-folder per
-        class, or a function that returns a data set: ``my_file.py:load`` (see :mod:`relive.data.datasets.own`).
+        class, or a function that returns a data set: ``my_file.py:load`` (see :mod:`relive.data.datasets.custom`).
     data_dir : Path or str, optional
         Where to look first, and to store what is fetched, instead of the user's cache.
     quiet : bool
@@ -46,7 +46,7 @@ def load_data(name: str, data_dir: Path | str | None = None, *, quiet: bool = Fa
     (1438, 8, 8)
     """
     if name not in DATASETS:
-        return load_own(name, quiet=quiet)
+        return load_custom(name, quiet=quiet)
     facts = DATASETS[name]
     loader = load_object(facts.home)
     if isinstance(loader, Recipe):
@@ -71,4 +71,4 @@ def digests_of_data(name: str) -> dict[str, str]:
     InputError
         If there is no such data set.
     """
-    return {} if name in DATASETS else {name: digest_of_own(name)}
+    return {} if name in DATASETS else {name: digest_of_custom(name)}

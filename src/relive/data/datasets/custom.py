@@ -32,7 +32,7 @@ from relive.data.catalogue import DATASETS
 from relive.data.datasets.dataset import Dataset
 from relive.data.datasets.recipes import console
 from relive.data.readers.folders import files_of, picture_shapes
-from relive.data.readers.own import read_own
+from relive.data.readers.formats import read_any
 from relive.data.readers.samples import Samples, labels, numbers
 from relive.data.readers.tables import array_names
 
@@ -46,7 +46,7 @@ SMALLER = (28, 28)  # what pictures are brought to that are larger, or not all o
 ROUNDING = 1e-6  # what a scaler may be off [0, 1]
 
 
-def load_own(name: str, *, quiet: bool = False) -> Dataset:
+def load_custom(name: str, *, quiet: bool = False) -> Dataset:
     """Return the data set in a file or folder, or from a function at an address."""
     path = Path(name)
     tell = silent if quiet else say
@@ -56,7 +56,7 @@ def load_own(name: str, *, quiet: bool = False) -> Dataset:
         for note in notes:
             tell(note)
         return data
-    digest = digest_of_own(name)
+    digest = digest_of_custom(name)
     if path.is_dir():
         train, test = _folder(path, tell)
     elif path.suffix.lower() == ".npz":
@@ -64,7 +64,7 @@ def load_own(name: str, *, quiet: bool = False) -> Dataset:
     elif path.suffix.lower() == ".py":
         raise InputError(f"{name} is a program: name the function in it that returns the data, as {name}:load")
     else:
-        train, test = _part(read_own(path)), None
+        train, test = _part(read_any(path)), None
     return replace(_dataset(name, train, test, tell), digest=digest)
 
 
@@ -97,7 +97,7 @@ def _needs_nothing(loader: object) -> bool:
         return False
 
 
-def digest_of_own(name: str) -> str:
+def digest_of_custom(name: str) -> str:
     """Return a short SHA-256 of a file's contents, of a folder's names and contents, or of what a function returns."""
     path = Path(name)
     if not path.exists():
@@ -157,13 +157,13 @@ def _npz(path: Path) -> tuple[Part, Part | None]:
     there = array_names(path)
     for x in ("X", "x"):
         if f"{x}_train" in there:
-            train = read_own(path, x=f"{x}_train", y="y_train")
-            return _part(train), _part(read_own(path, x=f"{x}_test", y="y_test"))
+            train = read_any(path, x=f"{x}_train", y="y_train")
+            return _part(train), _part(read_any(path, x=f"{x}_test", y="y_test"))
     if there and not {"X", "y"} <= set(there):
         raise InputError(
             f"{path} has the arrays {', '.join(there)}: a data set has X and y, or X_train, y_train, X_test and y_test"
         )
-    return _part(read_own(path)), None
+    return _part(read_any(path)), None
 
 
 def _folder(path: Path, say: Say) -> tuple[Part, Part | None]:
@@ -177,8 +177,8 @@ def _folder(path: Path, say: Say) -> tuple[Part, Part | None]:
     image = (*size, 3) if colour else size
     entries = {entry.name for entry in path.iterdir() if entry.is_dir()}
     if {"train", "test"} == entries:
-        return _part(read_own(path / "train", image=image)), _part(read_own(path / "test", image=image))
-    return _part(read_own(path, image=image)), None
+        return _part(read_any(path / "train", image=image)), _part(read_any(path / "test", image=image))
+    return _part(read_any(path, image=image)), None
 
 
 def _part(samples: Samples) -> Part:

@@ -13,8 +13,8 @@ from PIL import Image
 
 from relive._util.errors import DataError, InputError, ReliveError
 from relive.data.catalogue import DATASETS, DatasetFacts
+from relive.data.datasets.custom import digest_of_custom
 from relive.data.datasets.dataset import Dataset
-from relive.data.datasets.own import digest_of_own
 from relive.data.datasets.sources import load_data
 
 Array = npt.NDArray[Any]
@@ -164,7 +164,7 @@ def test_a_function_that_loads(tmp_path: Path, function: str, classes: tuple[str
     assert (data.name, data.classes, len(data.test_labels)) == (name, classes, tests)
     assert data.train_inputs.dtype == np.float32
     assert data.likelihood == "bernoulli"
-    assert data.digest == digest_of_own(name) == data.sha256[:12]
+    assert data.digest == digest_of_custom(name) == data.sha256[:12]
 
 
 @pytest.mark.parametrize(
@@ -241,13 +241,13 @@ def test_a_digest_is_of_names_and_contents(tmp_path: Path) -> None:
         draw(tmp_path / "one" / "ab"[i % 2], f"{i}.png", pixels)
     shutil.copytree(tmp_path / "one", tmp_path / "two")
     one, two = str(tmp_path / "one"), str(tmp_path / "two")
-    assert digest_of_own(one) == digest_of_own(two)
+    assert digest_of_custom(one) == digest_of_custom(two)
     (tmp_path / "two" / ".hidden").touch()
-    assert digest_of_own(one) == digest_of_own(two)
+    assert digest_of_custom(one) == digest_of_custom(two)
     (tmp_path / "two" / "a" / "0.png").rename(tmp_path / "two" / "b" / "0.png")
-    assert digest_of_own(one) != digest_of_own(two)
+    assert digest_of_custom(one) != digest_of_custom(two)
     draw(tmp_path / "one" / "a", "0.png", pictures(9)[8])
-    assert digest_of_own(one) != digest_of_own(two)
+    assert digest_of_custom(one) != digest_of_custom(two)
 
 
 def test_a_data_set_of_an_installed_package(monkeypatch: pytest.MonkeyPatch) -> None:
