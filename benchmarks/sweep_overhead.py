@@ -75,11 +75,12 @@ def main() -> None:
         with cProfile.Profile() as profile:
             if not options.profile:
                 profile.disable()
-            status = Sweep(specs, store, engine, work=nothing).run()
+            notes: list[str] = []
+            status = Sweep(specs, store, engine, work=nothing, note=notes.append).run()
         seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
         assert status.done == options.runs
         assert not status.failures
-        assert not status.notes
+        assert not notes
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         print(f"machine    {os.cpu_count()} cores, load average {os.getloadavg()[0]:.1f}, {versions()}")
         print(f"sweep      {options.runs} runs in {seconds:.1f} s: {options.runs / seconds:.0f} runs/s")

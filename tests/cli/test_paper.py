@@ -291,6 +291,7 @@ def test_compare_is_one_command(relive: Command, tmp_path: Path) -> None:
         (["--method", "rtf", "--scenario", "clas"], "did you mean 'class'"),
         (["--method", "rtf", "--format", "yaml"], "unknown format 'yaml'"),
         (["--method", "gone.py:Mine"], "there is no file gone.py"),
+        (["--method", "none", "--method", "xdg", "--scenario", "task", "--encoder", "conv"], "XdG does not work with"),
     ],
 )
 def test_compare_refuses_before_anything_is_run(words: list[str], message: str, relive: Command) -> None:

@@ -274,6 +274,7 @@ def test_another_encoder(tmp_path: Path) -> None:
         (["--encoder", "mine.py:made"], "mine.py has no 'made'"),
         (["--encoder", "conv", "--method", "xdg", "--scenario", "task"], "XdG does not work with the encoder Conv"),
     ):
-        refused = relive("run", *QUICK, *words, cwd=tmp_path)
+        refused = relive("run", *QUICK, *words, "--runs-dir", "none", cwd=tmp_path)
         assert refused.returncode == 2
         assert message in refused.stderr
+    assert not (tmp_path / "none").exists()

@@ -164,7 +164,7 @@ def real(job: Job) -> tuple[dict[str, Any], list[Pictures]]:
 class InProcess(Engine):
     """Does a run at once, here; remembers in what order, and whether it was given up."""
 
-    writes_store = True
+    shares_files = True
 
     def __init__(self) -> None:
         self.order: list[int] = []

@@ -17,21 +17,25 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
+from relive._util.errors import InputError
 from relive._util.versions import processor, provenance, versions
 from relive.core.learner import Learner
 from relive.data.datasets.dataset import Dataset
 from relive.experiments.checkpoint import FileCheckpoint
-from relive.experiments.execute import Observer, run
+from relive.experiments.execute import run
+from relive.experiments.observer import Observer
 from relive.experiments.spec import RunSpec, make_spec
 from relive.experiments.store import Store
 from relive.methods import METHODS
+from tests.plain import tiny_dataset
 
+TINY = tiny_dataset()
 NOT_BITS = {"train_seconds", "cpu_seconds"}  # how long it took
 
 
 def spec_of(method: str, scenario: str = "task", **changes: Any) -> RunSpec:
     small: dict[str, Any] = {"tasks": 3, "iters": 4, "hidden": 10, "latent": 4, "batch_size": 8, "seed": 2}
-    return make_spec("split", scenario, method, dataset="digits", **small | changes)
+    return make_spec("split", scenario, method, **{"dataset": TINY} | small | changes)
 
 
 class Recorder(Observer):
@@ -257,8 +261,25 @@ def test_the_observer_is_told_everything(tiny: Dataset) -> None:
 
 
 def test_the_default_data_set_is_the_spec_s(digits: Dataset) -> None:
-    spec = replace(spec_of("none"), tasks=2, iters=1)
+    spec = spec_of("none", dataset="digits", tasks=2, iters=1)
     assert bits_of(spec, None) == bits_of(spec, digits)
+
+
+def test_data_that_are_not_the_spec_s_are_refused(digits: Dataset) -> None:
+    spec = spec_of("none", dataset="digits", tasks=2, iters=1)
+    for other in (TINY, replace(digits, train_inputs=digits.train_inputs[::-1])):  # by name, and by contents
+        with pytest.raises(InputError, match=rf"is of the data set 'digits'.* called '{other.name}'.*dataset=data"):
+            run(spec, data=other)
+
+
+def test_data_made_in_python_are_known_by_their_contents(digits: Dataset) -> None:
+    mine = replace(digits, name="mine")
+    spec = spec_of("none", dataset=mine, tasks=2, iters=1)
+    assert run(spec, data=mine).result.spec.to_json()["sources"] == {"mine": mine.sha256[:12]}
+    with pytest.raises(InputError, match=r"mine has changed since this was asked for"):
+        run(spec, data=replace(mine, train_inputs=mine.train_inputs[::-1]))
+    with pytest.raises(InputError, match="unknown data set 'mine'"):
+        run(spec)
 
 
 def test_time_spent_waiting_is_not_processor_time(tiny: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,7 +64,7 @@ class Recipe:
         if any(copy.problem for copy in copies):
             files |= _fetch(self, copies, *data_home(data_dir), quiet)
         train, train_labels, test, test_labels = (idx.from_bytes(raw, file) for file, raw in files.items())
-        return Dataset(self.facts.name, train, train_labels, test, test_labels)
+        return Dataset(self.facts.name, train, train_labels, test, test_labels).with_digest("")
 
 
 MNIST = Recipe(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 from relive._util.errors import DataError
@@ -51,7 +50,7 @@ def load_data(name: str, data_dir: Path | str | None = None, *, quiet: bool = Fa
     loader = load_object(facts.home)
     if isinstance(loader, Recipe):
         return loader.load(data_dir, quiet=quiet)
-    data = replace(returned_by(loader, name, silent if quiet else say), digest="")
+    data = returned_by(loader, name, silent if quiet else say).with_digest("")
     if facts.sha256 and facts.sha256 != (data.sha256,):
         raise DataError(f"{name} is not what it should be: expected SHA-256 {facts.sha256[0]}, found {data.sha256}")
     return data
@@ -63,12 +62,12 @@ def survey(name: str, data_dir: Path | str | None = None) -> list[Copy]:
     return loader.survey(data_dir) if isinstance(loader, Recipe) else []
 
 
-def digests_of_data(name: str) -> dict[str, str]:
-    """Return a short digest of a data set's contents by its name; nothing of one in the catalogue, which has its own.
+def digest_of_data(name: str) -> str:
+    """Return a short digest of a data set's contents; none of one in the catalogue, which has its own.
 
     Raises
     ------
     InputError
         If there is no such data set.
     """
-    return {} if name in DATASETS else {name: digest_of_custom(name)}
+    return "" if name in DATASETS else digest_of_custom(name)
