@@ -17,7 +17,7 @@ from relive.cli.console import err, note, out
 from relive.data.catalogue import DATASETS, PROTOCOLS, protocol_facts
 from relive.experiments.observer import Observer
 from relive.experiments.spec import RunResult, RunSpec
-from relive.paper.published import PUBLISHED, RUNS_PER_CELL, known_to_fail
+from relive.paper.published import PAPER_DATASET, PUBLISHED, RUNS_PER_CELL, known_to_fail
 
 if TYPE_CHECKING:
     from relive.experiments.store import Store
@@ -208,7 +208,7 @@ def _run(spec: RunSpec, store: Store, data_dir: Path | None, quiet: bool, again:
     try:
         Sweep([spec], store, InProcess(), work=work, again=again, note=note).run(refuse_to_wait)
     except KeyboardInterrupt:
-        err.print(_what_was_kept(spec, store))
+        err.print(_what_was_kept(spec, store), markup=False)
         raise typer.Exit(130) from None
     result = store.load(spec)
     assert result is not None
@@ -243,24 +243,24 @@ def _show(result: RunResult, directory: Path) -> None:
     for k, final in enumerate(result.accuracy_matrix[-1]):
         table.add_row(f"{k + 1}", f"{100 * result.accuracy_matrix[k][k]:.2f} %", f"{100 * final:.2f} %")
     out.print(table)
-    out.print(f"[bold]average accuracy  {100 * result.average_accuracy:.2f} %[/]   {_published(spec)}")
+    out.print(f"[bold]average accuracy  {100 * result.average_accuracy:.2f} %[/]{_published(spec)}")
     out.print(
         f"forgetting {100 * result.forgetting:.2f} points, "
         f"backward transfer {100 * result.backward_transfer:+.2f} points, "
         f"trained in {result.train_seconds:.0f} s, {result.parameters:,} parameters, "
         f"{result.stored_numbers:,} more numbers kept from task to task"
     )
-    out.print(f"run       {directory}")
+    out.print(f"run       {directory}", markup=False)
     for picture in sorted(directory.glob("*.png")):
-        out.print(f"picture   {picture}")
+        out.print(f"picture   {picture}", markup=False)
 
 
 def _published(spec: RunSpec) -> str:
-    """Say the paper's number, and what of this run is not as in the paper."""
+    """Say the paper's number, and what of this run is not as in the paper; of other data sets it has none."""
     from relive.experiments.spec import make_spec
 
     cell = PUBLISHED.get((spec.protocol, spec.scenario, spec.method))
-    if cell is None:
+    if cell is None or spec.dataset != PAPER_DATASET:
         return ""
     published = f"{cell.mean:.2f} ± {cell.sem:.2f} % (mean ± SEM of {RUNS_PER_CELL} runs)"
     preset = make_spec(spec.protocol, spec.scenario, spec.method, seed=spec.seed).to_json()
@@ -274,5 +274,5 @@ def _published(spec: RunSpec) -> str:
     if mine["fidelity"] != preset["fidelity"]:
         changed.append(name_of(spec.fidelity))
     if changed:
-        return f"not as in the paper ({', '.join(changed)}), which has {published}"
-    return f"paper: {published}"
+        return f"   not as in the paper ({out.escape(', '.join(changed))}), which has {published}"
+    return f"   paper: {published}"

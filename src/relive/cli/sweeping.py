@@ -80,14 +80,16 @@ def sweep(specs: list[RunSpec], engine: Engine, store: Store, data_dir: Path | N
         engine.shutdown(wait=False, cancel_futures=True)
         done, total = job.status.done, job.status.total
         tasks = ", and the finished tasks of those under way," if engine.shares_files else ""
-        err.print(
-            f"stopped. Kept: {done} finished of {total} runs{tasks} in {runs_dir}; the same command goes on from there."
-        )
+        kept = f"{done} finished of {total} runs{tasks} in {runs_dir}"
+        err.print(f"stopped. Kept: {kept}; the same command goes on from there.", markup=False)
         raise typer.Exit(130) from None
     for failure in status.failures:
         err.print(f"[bold red]failed:[/] {err.escape(failure.spec.name)}\n{err.escape(failure.trace)}")
     if status.failures:
-        err.print(f"{len(status.failures)} of {status.total} runs failed, each twice; {status.done} are in {runs_dir}")
+        err.print(
+            f"{len(status.failures)} of {status.total} runs failed, each twice; {status.done} are in {runs_dir}",
+            markup=False,
+        )
         raise typer.Exit(1)
 
 
