@@ -19,11 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from relive._util.versions import versions
+from relive.experiments.arrays import Pictures
 from relive.experiments.engines import LocalEngine
 from relive.experiments.spec import RunResult, RunSpec, make_spec
 from relive.experiments.store import Store
 from relive.experiments.sweep import Sweep
-from relive.experiments.worker import Job, Samples
+from relive.experiments.worker import Job
 
 
 def canned(spec: RunSpec, versions: dict[str, str]) -> RunResult:
@@ -44,7 +45,7 @@ def canned(spec: RunSpec, versions: dict[str, str]) -> RunResult:
     )
 
 
-def nothing(job: Job) -> tuple[dict[str, Any], Samples]:
+def nothing(job: Job) -> tuple[dict[str, Any], list[Pictures]]:
     """Take the place of a run."""
     return canned(RunSpec.from_json(job.spec), job.versions).to_json(), []
 
@@ -74,11 +75,12 @@ def main() -> None:
         with cProfile.Profile() as profile:
             if not options.profile:
                 profile.disable()
-            status = Sweep(specs, store, engine, work=nothing).run()
+            notes: list[str] = []
+            status = Sweep(specs, store, engine, work=nothing, note=notes.append).run()
         seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
         assert status.done == options.runs
         assert not status.failures
-        assert not status.notes
+        assert not notes
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         print(f"machine    {os.cpu_count()} cores, load average {os.getloadavg()[0]:.1f}, {versions()}")
         print(f"sweep      {options.runs} runs in {seconds:.1f} s: {options.runs / seconds:.0f} runs/s")

@@ -21,13 +21,15 @@ from relive.core.scenarios import SCENARIOS, scenario_of
 from relive.data import protocols
 from relive.data.datasets.dataset import Dataset
 from relive.data.protocols import BLURRED, blended, tasks_of
-from relive.experiments.execute import Checkpoint, Observer, Outcome, Progress, run
+from relive.experiments.execute import Checkpoint, Outcome, PartialResult, run
+from relive.experiments.observer import Observer
 from relive.experiments.spec import RunSpec, make_spec
 from relive.methods import METHODS, make_method, method_class
 from tests import plain
-from tests.plain import CELLS
+from tests.plain import CELLS, tiny_dataset
 
 TASKS, ITERS, HIDDEN, LATENT = 3, 3, 10, 4
+TINY = tiny_dataset()
 UNSUPPORTED = [(m, s) for m, kind in METHODS.items() for s in SCENARIOS if s not in kind.scenarios]
 ONE_UNSUPPORTED = [("xdg", "domain"), ("xdg", "class")]
 
@@ -35,14 +37,14 @@ ONE_UNSUPPORTED = [("xdg", "domain"), ("xdg", "class")]
 class Memory(Checkpoint):
     """Keeps a copy of the state after each task, and starts from one if told to."""
 
-    def __init__(self, start: tuple[dict[str, Tensor], Progress] | None = None) -> None:
+    def __init__(self, start: tuple[dict[str, Tensor], PartialResult] | None = None) -> None:
         self.start = start
-        self.kept: list[tuple[dict[str, Tensor], Progress]] = []
+        self.kept: list[tuple[dict[str, Tensor], PartialResult]] = []
 
-    def load(self) -> tuple[dict[str, Tensor], Progress] | None:
+    def load(self) -> tuple[dict[str, Tensor], PartialResult] | None:
         return copy.deepcopy(self.start)
 
-    def save(self, state: dict[str, Tensor], progress: Progress) -> None:
+    def save(self, state: dict[str, Tensor], progress: PartialResult) -> None:
         self.kept.append(copy.deepcopy((state, progress)))
 
 
@@ -59,7 +61,7 @@ def spec_of(method: str, scenario: str, protocol: str, fidelity: str, encoder: s
         protocol,
         scenario,
         method,
-        dataset="digits",
+        dataset=TINY,
         encoder=encoder,
         seed=1,
         fidelity=FIDELITIES[fidelity],
@@ -181,7 +183,7 @@ def own_network(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_every_encoder(method: str, scenario: str, encoder: str, own_network: str, tiny: Dataset) -> None:
     encoder = own_network if is_address(encoder) else encoder
     spec = spec_of(method, scenario, "split", "as_run", encoder=encoder)
-    assert list(spec.sources) == ([own_network] if is_address(encoder) else [])
+    assert list(spec.sources) == [*([own_network] if is_address(encoder) else []), "tiny"]
     memory = Memory()
     if method == "xdg":
         with pytest.raises(InputError, match="XdG does not work with the encoder"):

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from relive.cli import main
+from tests.cli.conftest import Command
 
 PROTOCOL = """
 from relive import Protocol
@@ -21,44 +21,37 @@ ROLLED = Protocol("rolled", make, title="Rolled", preset={"tasks": 2, "iters": 3
 """
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a data set of colour pictures, one of features, and a protocol."""
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("no_workers")
+
+
+@pytest.fixture
+def relive(relive: Command) -> Command:
+    """Commands in a folder with a data set of colour pictures, one of features, and a protocol."""
     rng = np.random.default_rng(0)
     y = np.tile(np.arange(4), 10)
     np.savez("colour.npz", X=rng.integers(0, 256, (40, 4, 6, 3), dtype=np.uint8), y=y)
     np.savez("features.npz", X=rng.normal(size=(40, 5)), y=y)
     Path("mine.py").write_text(PROTOCOL)
-    return tmp_path
+    return relive
 
 
-def relive(monkeypatch: pytest.MonkeyPatch, *words: str) -> int | str | None:
-    monkeypatch.setattr("sys.argv", ["relive", *words])
-    monkeypatch.setenv("COLUMNS", "200")
-    with pytest.raises(SystemExit) as end:
-        main()
-    return end.value.code
-
-
-def test_a_run_on_a_file(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], here: Path) -> None:
+def test_a_run_on_a_file(relive: Command) -> None:
     run = ("run", "--dataset", "colour.npz", "--tasks", "2", "--iters", "3")
-    assert not relive(monkeypatch, *run)
-    out, err = capfd.readouterr()
-    assert "average accuracy" in out
-    assert "every fifth sample of each class is held out" in err
-    (directory,) = (here / "runs").iterdir()
+    done = relive(*run)
+    assert (done.code, "average accuracy" in done.out) == (0, True)
+    assert "every fifth sample of each class is held out" in done.err
+    (directory,) = Path("runs").iterdir()
     assert directory.name.startswith("split-class-rtf-colour.npz-seed0-")
     assert (directory / "replay.png").exists()
     sources = json.loads((directory / "spec.json").read_text())["sources"]
     assert list(sources) == ["colour.npz"]
-    assert not relive(monkeypatch, *run)
-    assert "this run was done before" in capfd.readouterr().err
+    again = relive(*run)
+    assert (again.code, "this run was done before" in again.err) == (0, True)
 
 
-def test_features_have_no_pictures_of_what_is_replayed(monkeypatch: pytest.MonkeyPatch, here: Path) -> None:
-    assert not relive(monkeypatch, "run", "--dataset", "features.npz", "--tasks", "2", "--iters", "3", "-q")
-    (directory,) = (here / "runs").iterdir()
+def test_features_have_no_pictures_of_what_is_replayed(relive: Command) -> None:
+    assert relive("run", "--dataset", "features.npz", "--tasks", "2", "--iters", "3", "-q").code == 0
+    (directory,) = Path("runs").iterdir()
     assert [path.name for path in directory.glob("*.png")] == ["accuracy.png"]
 
 
@@ -76,58 +69,45 @@ def test_features_have_no_pictures_of_what_is_replayed(monkeypatch: pytest.Monke
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_written(
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-    here: Path,
-    command: list[str],
-    options: list[str],
-    message: str,
+    relive: Command, command: list[str], options: list[str], message: str
 ) -> None:
-    assert relive(monkeypatch, *command, *options) == 2
-    assert message in capfd.readouterr().err
-    assert not (here / "runs").exists()
+    done = relive(*command, *options)
+    assert (done.code, message in done.err) == (2, True), done.err
+    assert not Path("runs").exists()
 
 
-def test_a_comparison_on_a_protocol_of_one_s_own_and_what_shows_it(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], here: Path
-) -> None:
+def test_a_comparison_on_a_protocol_of_one_s_own_and_what_shows_it(relive: Command) -> None:
     words = ["--dataset", "colour.npz", "--protocol", "mine.py:ROLLED", "--method", "none", "--method", "si"]
-    assert not relive(monkeypatch, "compare", *words, "--seeds", "2", "--workers", "1", "-q")
-    assert "colour.npz, Rolled, 2 tasks of 3 iterations" in capfd.readouterr().out
+    title = "colour.npz, Rolled, 2 tasks of 3 iterations"
+    assert title in relive("compare", *words, "--seeds", "2", "-q").out
     for name in ("Rolled", "mine.py:ROLLED"):
-        assert not relive(monkeypatch, "table", "--protocol", name)
-        assert "colour.npz, Rolled, 2 tasks of 3 iterations" in capfd.readouterr().out
-    assert not relive(monkeypatch, "table")
-    capfd.readouterr()
-    assert not relive(monkeypatch, "report")
-    page = (here / "report.html").read_text()
+        assert title in relive("table", "--protocol", name).out
+    assert relive("table").code == 0
+    assert relive("report").code == 0
+    page = Path("report.html").read_text()
     assert "Rolled" in page
     assert "colour.npz" in page
 
 
-def test_tables_of_a_protocol_that_the_paper_does_not_have(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_tables_of_a_protocol_that_the_paper_does_not_have(relive: Command) -> None:
     options = ["--dataset", "digits", "--protocol", "rotated", "--tasks", "2", "--iters", "3", "--method", "none"]
-    assert not relive(monkeypatch, "run", *options, "-q")
-    capfd.readouterr()
-    assert not relive(monkeypatch, "table", "--protocol", "rotated", "--format", "markdown")
-    assert capfd.readouterr().out.startswith("**digits, rotated, 2 tasks of 3 iterations**")
+    assert relive("run", *options, "-q").code == 0
+    shown = relive("table", "--protocol", "rotated", "--format", "markdown")
+    assert shown.out.startswith("**digits, rotated, 2 tasks of 3 iterations**")
     for words, message in (
-        (["--protocol", "rotated", "--format", "latex"], "the paper has no table of rotated"),
-        (["--protocol", "rotated", "--tuned"], "the paper has no table of rotated"),
-        (["--protocol", "rottated"], "did you mean 'rotated'"),
+        (["table", "--protocol", "rotated", "--format", "latex"], "the paper has no table of rotated"),
+        (["table", "--protocol", "rotated", "--tuned"], "the paper has no table of rotated"),
+        (["table", "--protocol", "rottated"], "did you mean 'rotated'"),
+        (["paper", "--protocol", "rotated"], "unknown protocol of the paper 'rotated'"),
+        (["grid", "--protocol", "rotated", "--method", "si"], "unknown protocol of the paper 'rotated'"),
     ):
-        assert relive(monkeypatch, "table", *words) == 2
-        assert message in capfd.readouterr().err
-    for command in (["paper"], ["grid", "--scenario", "class", "--method", "si"]):
-        assert relive(monkeypatch, *command, "--protocol", "rotated") == 2
-        assert "unknown protocol of the paper 'rotated'" in capfd.readouterr().err
+        refused = relive(*words)
+        assert (refused.code, message in refused.err) == (2, True), refused.err
 
 
-def test_help_lists_what_is_registered(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
-    assert not relive(monkeypatch, "run", "--help")
-    out = " ".join(capfd.readouterr().out.replace("│", " ").split())
+def test_help_lists_what_is_registered(relive: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    out = " ".join(relive("run", "--help").out.replace("│", " ").split())
     for words in (
         "split, permuted, rotated, blurred, or your own",
         "mnist, fashion-mnist, digits; or your own",

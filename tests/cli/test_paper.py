@@ -9,17 +9,17 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
-from relive.cli import main, sweeping
+from relive.cli import sweeping
 from relive.experiments.store import Store
 from relive.experiments.sweep import Status
 from relive.paper import published as paper
 from relive.paper.tuned import tuned_of
+from tests.cli.conftest import Command
 
 SMALL: dict[str, Any] = {"iters": 4, "hidden": 10, "latent": 4, "batch_size": 16}
 SCRIPT = f"""
@@ -32,36 +32,14 @@ main()
 """
 
 
-class Said(NamedTuple):
-    """What a command left: its exit code, and what it printed where."""
-
-    code: int
-    out: str
-    err: str
-
-
-Command = Callable[..., Said]
-
-
 @pytest.fixture
-def relive(
-    tmp_path: Path, mnist_home: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> Command:
-    """Commands with presets that take no time, in an empty folder."""
-    monkeypatch.chdir(tmp_path)
+def relive(relive: Command, mnist_home: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """Commands with presets that take no time."""
     monkeypatch.setenv("RELIVE_DATA", str(mnist_home))
     for preset in paper.PRESETS.values():
         for name, value in SMALL.items():
             monkeypatch.setitem(preset, name, value)
-
-    def command(*words: str) -> Said:
-        monkeypatch.setattr(sys, "argv", ["relive", *words])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        out, err = capfd.readouterr()
-        return Said(int(ended.value.code or 0), out, err)
-
-    return command
+    return relive
 
 
 def cell_of(relive: Command, scenario: str, method: str, *options: str) -> dict[str, Any]:
@@ -101,6 +79,7 @@ def test_without_a_terminal_a_sweep_gives_a_sign_of_life(
     assert capfd.readouterr().err.count("0 of 2 runs done") == 1
 
 
+@pytest.mark.usefixtures("no_workers")
 def test_a_search_chooses_what_tuned_runs_use(relive: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(paper.GRIDS, ("split", "si"), {"c": [0.01, 1e3, 1e38]})
     tuned = ["paper", "--scenario", "task", "--method", "si", "--seeds", "2", "--tuned"]
@@ -126,6 +105,7 @@ def test_a_search_chooses_what_tuned_runs_use(relive: Command, tmp_path: Path, m
     assert f"{damaged.relative_to(tmp_path)} is damaged" in said.err.replace("\n", " ")
 
 
+@pytest.mark.usefixtures("no_workers")
 def test_what_was_set_aside_is_named_even_if_the_sweep_cannot_go_on(relive: Command, tmp_path: Path) -> None:
     asked = ["paper", "--scenario", "task", "--method", "none", "--seeds", "2", "--quiet"]
     assert relive(*asked).code == 0
@@ -140,6 +120,7 @@ def test_what_was_set_aside_is_named_even_if_the_sweep_cannot_go_on(relive: Comm
     assert "Traceback" not in said.err
 
 
+@pytest.mark.usefixtures("no_workers")
 def test_a_failing_run_is_named_and_the_others_are_kept(
     relive: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -194,15 +175,20 @@ def test_bad_input_gets_a_clear_message_and_changes_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.usefixtures("no_workers")  # but the command that is interrupted has one
 @pytest.mark.parametrize("pressed", [0, 0.7])
 def test_ctrl_c_says_what_is_kept_and_the_same_command_goes_on(
-    tmp_path: Path, mnist_home: Path, pressed: float
+    relive: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pressed: float
 ) -> None:
     asked = ["paper", "--scenario", "task", "--method", "none", "--seeds", "6", "--workers", "1"]
     command = [sys.executable, "-c", SCRIPT, *asked]
-    environment = {**os.environ, "RELIVE_DATA": str(mnist_home), "COLUMNS": "200"}
     process = subprocess.Popen(
-        command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command,
+        cwd=tmp_path,
+        env={**os.environ, "COLUMNS": "200"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     end = time.monotonic() + 90
     while not list(tmp_path.glob("runs/*/result.json")):
@@ -221,14 +207,14 @@ def test_ctrl_c_says_what_is_kept_and_the_same_command_goes_on(
     assert "Traceback" not in err
     kept = len(Store(tmp_path / "runs").scan()[0])
     assert 1 <= kept < 6
-    done = subprocess.run(
-        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    monkeypatch.setitem(paper.PRESETS["split"], "iters", 60)
+    done = relive(*asked)
+    assert done.code == 0, done.err
     assert len(Store(tmp_path / "runs").scan()[0]) == 6
-    assert "85.15" in done.stdout
+    assert "85.15" in done.out
 
 
+@pytest.mark.usefixtures("no_workers")
 def test_a_ledger_takes_finished_runs_and_a_sweep_counts_them_as_done(relive: Command, tmp_path: Path) -> None:
     asked = ["paper", "--scenario", "class", "--method", "rtf", "--seeds", "2", "--workers", "1"]
     assert relive(*asked).code == 0
@@ -246,6 +232,7 @@ def test_a_ledger_takes_finished_runs_and_a_sweep_counts_them_as_done(relive: Co
     assert "added     0 runs" in relive("collect", "ledger", "--into", "ledger").out
 
 
+@pytest.mark.usefixtures("no_workers")
 def test_a_damaged_result_is_not_collected(relive: Command) -> None:
     asked = ["paper", "--scenario", "task", "--method", "none", "--seeds", "2", "--quiet", "--workers", "1"]
     assert relive(*asked).code == 0
@@ -263,6 +250,7 @@ def test_a_ledger_that_is_not_there(words: tuple[str, ...], relive: Command, tmp
     assert list(tmp_path.iterdir()) == before
 
 
+@pytest.mark.usefixtures("no_workers")
 def test_compare_is_one_command(relive: Command, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("from relive import Method\n\n\nclass Mine(Method):\n    title = 'My own'\n")
     asked = ["compare", "--dataset", "digits", "--method", "rtf", "--method", "mine.py:Mine", "--seeds", "2"]
@@ -291,6 +279,7 @@ def test_compare_is_one_command(relive: Command, tmp_path: Path) -> None:
         (["--method", "rtf", "--scenario", "clas"], "did you mean 'class'"),
         (["--method", "rtf", "--format", "yaml"], "unknown format 'yaml'"),
         (["--method", "gone.py:Mine"], "there is no file gone.py"),
+        (["--method", "none", "--method", "xdg", "--scenario", "task", "--encoder", "conv"], "XdG does not work with"),
     ],
 )
 def test_compare_refuses_before_anything_is_run(words: list[str], message: str, relive: Command) -> None:

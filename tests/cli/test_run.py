@@ -3,58 +3,53 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from relive.cli import main
 from relive.experiments.spec import make_spec
 from relive.experiments.store import Store
+from tests.cli.conftest import Command
+from tests.experiments.small import result_of
 
 QUICK = ["--dataset", "digits", "--iters", "5"]
 
 
-def relive(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "relive", *arguments],
-        cwd=cwd,
-        env={**os.environ, "COLUMNS": "200", **environment},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+def start(*arguments: str, cwd: Path, **options: Any) -> subprocess.Popen[str]:
+    """Give a command in a process of its own."""
+    command = [sys.executable, "-m", "relive", *arguments]
+    return subprocess.Popen(command, cwd=cwd, stderr=subprocess.PIPE, text=True, **options)
 
 
-def test_json_is_the_only_thing_on_stdout(tmp_path: Path) -> None:
-    done = relive("run", *QUICK, "--method", "ewc", "--set", "lam=10", "--json", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    result = json.loads(done.stdout)
+def test_json_is_the_only_thing_on_stdout(relive: Command) -> None:
+    done = relive("run", *QUICK, "--method", "ewc", "--set", "lam=10", "--json")
+    assert done.code == 0, done.err
+    result = json.loads(done.out)
     assert {"spec", "average_accuracy", "accuracy_matrix", "train_seconds", "parameters", "versions"} <= set(result)
     assert result["spec"]["settings"] == {"lam": 10.0}
     assert 0 <= result["average_accuracy"] <= 1
     assert [len(row) for row in result["accuracy_matrix"]] == [5] * 5
-    assert "hint" in done.stderr
-    assert "19.90" in done.stderr
-    assert "learned task 5 of 5" in done.stderr
+    assert "hint" in done.err
+    assert "19.90" in done.err
+    assert "learned task 5 of 5" in done.err
 
 
-def test_quiet_says_nothing_on_stderr(tmp_path: Path) -> None:
-    done = relive("run", *QUICK, "--method", "none", "--quiet", "--json", cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (0, "")
+def test_quiet_says_nothing_on_stderr(relive: Command) -> None:
+    done = relive("run", *QUICK, "--method", "none", "--quiet", "--json")
+    assert (done.code, done.err) == (0, "")
 
 
-def test_a_run_is_shown_beside_the_paper_and_leaves_its_directory(tmp_path: Path) -> None:
-    done = relive("run", *QUICK, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "92.56 ± 0.21 %" in done.stdout
-    assert "dataset=digits, iters=5" in done.stdout  # what is not as in the paper is said
+def test_a_run_leaves_its_directory(relive: Command, tmp_path: Path) -> None:
+    done = relive("run", *QUICK)
+    assert done.code == 0, done.err
+    assert "average accuracy" in done.out
+    assert "paper" not in done.out  # which has nothing about these digits
     (directory,) = (tmp_path / "runs").iterdir()
     assert {path.name for path in directory.iterdir()} == {
         "spec.json",
@@ -64,26 +59,52 @@ def test_a_run_is_shown_beside_the_paper_and_leaves_its_directory(tmp_path: Path
         "replay.png",
     }
     for picture in ("accuracy.png", "replay.png"):
-        assert str(Path("runs") / directory.name / picture) in done.stdout
+        assert str(Path("runs") / directory.name / picture) in done.out
         assert (directory / picture).read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_finished_run_is_shown_and_done_again_only_if_asked_for(tmp_path: Path) -> None:
-    store = Store(tmp_path / "runs")
-    first = relive("run", *QUICK, cwd=tmp_path)
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({}, "paper: 92.56 ± 0.21 % (mean ± SEM of 20 runs)"),
+        ({"seed": 7}, "paper: 92.56 ± 0.21 % (mean ± SEM of 20 runs)"),
+        ({"iters": 5, "encoder": "conv"}, "not as in the paper (iters=5, encoder=conv), which has 92.56 ± 0.21 %"),
+        ({"method": "si", "settings": {"c": 3.0}}, "not as in the paper (c=3), which has 20.04 ± 0.08 %"),
+        ({"fidelity": "as_written"}, "not as in the paper (as_written), which has 92.56"),
+    ],
+)
+def test_a_run_on_the_paper_s_data_is_shown_beside_its_number(
+    changes: dict[str, Any], message: str, relive: Command
+) -> None:
+    spec = make_spec(**changes)
+    words = [
+        word
+        for name in ("seed", "iters", "encoder", "method", "fidelity")
+        if name in changes
+        for word in (f"--{name}", str(changes[name]))
+    ]
+    words += [word for name, value in changes.get("settings", {}).items() for word in ("--set", f"{name}={value}")]
+    Store(Path("runs")).save(result_of(spec), [])
+    shown = relive("run", *words)
+    assert (shown.code, message in shown.out) == (0, True), shown
+
+
+def test_a_finished_run_is_shown_and_done_again_only_if_asked_for(relive: Command) -> None:
+    store = Store(Path("runs"))
+    first = relive("run", *QUICK)
     (done,) = store.scan()[0]
     store.save(replace(done, average_accuracy=0.123), [])
-    shown = relive("run", *QUICK, cwd=tmp_path)
-    assert "this run was done before: this is its result; --again does it again" in shown.stderr
-    assert "average accuracy  12.30 %" in shown.stdout
-    assert "replay.png" in shown.stdout
+    shown = relive("run", *QUICK)
+    assert "this run was done before: this is its result; --again does it again" in shown.err
+    assert "average accuracy  12.30 %" in shown.out
+    assert "replay.png" in shown.out
     store.save(replace(done, versions={**done.versions, "torch": "1"}), [])
-    shown = relive("run", *QUICK, cwd=tmp_path)
-    assert "done before with other versions or on another processor" in shown.stderr
-    assert (shown.stdout, store.scan()[0][0].versions["torch"]) == (first.stdout, "1")
-    again = relive("run", *QUICK, "--again", cwd=tmp_path)
-    assert "done before" not in again.stderr
-    assert again.stdout.splitlines()[:7] == first.stdout.splitlines()[:7]
+    shown = relive("run", *QUICK)
+    assert "done before with other versions or on another processor" in shown.err
+    assert (shown.out, store.scan()[0][0].versions["torch"]) == (first.out, "1")
+    again = relive("run", *QUICK, "--again")
+    assert "done before" not in again.err
+    assert again.out.splitlines()[:7] == first.out.splitlines()[:7]
     assert store.scan()[0][0].versions == done.versions
 
 
@@ -115,47 +136,31 @@ def test_a_finished_run_is_shown_and_done_again_only_if_asked_for(tmp_path: Path
     ],
 )
 def test_bad_input_gets_a_clear_message_and_changes_nothing(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-    arguments: list[str],
-    message: str,
+    relive: Command, tmp_path: Path, arguments: list[str], message: str
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", ["relive", "run", *arguments])
-    with pytest.raises(SystemExit) as exit_:
-        main()
-    out, err = capfd.readouterr()
-    assert exit_.value.code == 2
-    assert message in err
-    assert "Traceback" not in err
-    assert out == ""
+    done = relive("run", *arguments)
+    assert (done.code, done.out) == (2, "")
+    assert message in done.err
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_corrupted_file_is_named_and_not_used(tmp_path: Path) -> None:
+def test_a_corrupted_file_is_named_and_not_used(relive: Command, tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir()
     (data / "train-images-idx3-ubyte").write_bytes(b"not an image")
-    done = relive("run", "--data-dir", str(data), cwd=tmp_path)
-    assert done.returncode == 2
-    assert "train-images-idx3-ubyte" in done.stderr
-    assert "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db" in done.stderr
+    done = relive("run", "--data-dir", data)
+    assert done.code == 2
+    assert "train-images-idx3-ubyte" in done.err
+    assert "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db" in done.err
     assert not (tmp_path / "runs").exists()
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_keeps_the_finished_tasks_and_the_run_goes_on_to_the_same_bits(
-    tmp_path: Path, how: signal.Signals
+    relive: Command, tmp_path: Path, how: signal.Signals
 ) -> None:
     arguments = ["run", "--dataset", "digits", "--iters", "25", "--json"]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "relive", *arguments],
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    process = start(*arguments, cwd=tmp_path, stdout=subprocess.PIPE)
     deadline = time.monotonic() + 90
     while not list(tmp_path.glob("runs/*/checkpoint.safetensors")):
         assert time.monotonic() < deadline
@@ -168,69 +173,59 @@ def test_an_interrupt_keeps_the_finished_tasks_and_the_run_goes_on_to_the_same_b
     assert "stopped. Kept:" in err
     assert "the same command goes on from there" in err
     assert "Traceback" not in err
-    resumed = relive(*arguments, cwd=tmp_path)
-    whole = relive(*arguments, "--runs-dir", "other", cwd=tmp_path)
-    assert resumed.returncode == whole.returncode == 0
-    assert "going on after task" in resumed.stderr
-    assert "learned task 1 of 5" not in resumed.stderr
+    resumed = relive(*arguments)
+    whole = relive(*arguments, "--runs-dir", "other")
+    assert resumed.code == whole.code == 0
+    assert "going on after task" in resumed.err
+    assert "learned task 1 of 5" not in resumed.err
     for key in ("accuracy_matrix", "curve", "average_accuracy", "spec"):
-        assert json.loads(resumed.stdout)[key] == json.loads(whole.stdout)[key]
+        assert json.loads(resumed.out)[key] == json.loads(whole.out)[key]
     (first,) = tmp_path.glob("runs/*/samples.npz")
     (second,) = tmp_path.glob("other/*/samples.npz")
     assert first.read_bytes() == second.read_bytes()
 
 
-def test_a_diverged_run_is_an_error_not_a_result(tmp_path: Path) -> None:
+def test_a_diverged_run_is_an_error_not_a_result(relive: Command, tmp_path: Path) -> None:
     settings = ["--set", "c=1e38", "--set", "xi=1e-12"]
-    arguments = ["--dataset", "digits", "--scenario", "task", "--method", "si", "--iters", "20", *settings]
-    done = relive("run", *arguments, cwd=tmp_path)
-    assert done.returncode == 2
-    assert "training diverged" in done.stderr
+    done = relive("run", "--dataset", "digits", "--scenario", "task", "--method", "si", "--iters", "20", *settings)
+    assert done.code == 2
+    assert "training diverged" in done.err
     assert not list(tmp_path.glob("runs/*/result.json"))
 
 
 def test_output_that_cannot_be_printed_is_said(tmp_path: Path) -> None:
     with open("/dev/full", "w") as full:
-        done = subprocess.run(
-            [sys.executable, "-m", "relive", "run", *QUICK, "--method", "none", "--json", "--quiet"],
-            cwd=tmp_path,
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-    assert done.returncode == 2
-    assert "cannot print: [Errno 28] No space left on device" in done.stderr
-    assert "Traceback" not in done.stderr
+        process = start("run", *QUICK, "--method", "none", "--json", "--quiet", cwd=tmp_path, stdout=full)
+        _, err = process.communicate(timeout=120)
+    assert process.returncode == 2
+    assert "cannot print: [Errno 28] No space left on device" in err
+    assert "Traceback" not in err
     assert list(tmp_path.glob("runs/*/result.json"))
 
 
-def test_a_damaged_checkpoint_is_said_and_not_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", ["relive", "run", *QUICK, "--method", "none", "--runs-dir", "runs"])
+def test_a_damaged_checkpoint_is_said_and_not_used(relive: Command) -> None:
     path = Store(Path("runs")).prepare(make_spec(method="none", dataset="digits", iters=5)) / "checkpoint.safetensors"
     path.write_bytes(b"not a checkpoint")
-    with pytest.raises(SystemExit) as exit_:
-        main()
-    assert exit_.value.code == 0
-    err = capfd.readouterr().err
-    assert "checkpoint.safetensors is not a relive checkpoint" in err
-    assert "learned task 1 of 5" in err
+    done = relive("run", *QUICK, "--method", "none")
+    assert done.code == 0
+    assert "checkpoint.safetensors is not a relive checkpoint" in done.err
+    assert "learned task 1 of 5" in done.err
 
 
-def test_the_same_run_is_not_done_twice_at_a_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", ["relive", "run", *QUICK, "--method", "none"])
-    lease = Store(Path("runs")).lease(make_spec(method="none", dataset="digits", iters=5))
-    with lease, pytest.raises(SystemExit) as exit_:
-        main()
-    assert exit_.value.code == 2
-    assert "this very run is under way in another process" in capfd.readouterr().err
+def test_a_damaged_result_is_set_aside_and_the_run_done_again(relive: Command, tmp_path: Path) -> None:
+    path = Store(Path("runs")).prepare(make_spec(method="none", dataset="digits", iters=5)) / "result.json"
+    path.write_bytes(b"not a result")
+    done = relive("run", *QUICK, "--method", "none")
+    assert done.code == 0
+    assert done.err.index("set aside, and run again") < done.err.index("learned task 1 of 5")
+    assert path.with_name("result.json.damaged").read_bytes() == b"not a result"
+
+
+def test_the_same_run_is_not_done_twice_at_a_time(relive: Command) -> None:
+    with Store(Path("runs")).lease(make_spec(method="none", dataset="digits", iters=5)):
+        done = relive("run", *QUICK, "--method", "none")
+    assert done.code == 2
+    assert "this very run is under way in another process" in done.err
 
 
 def test_help_answers_without_torch(tmp_path: Path) -> None:
@@ -246,27 +241,25 @@ def test_help_answers_without_torch(tmp_path: Path) -> None:
     assert not imported & {"torch", "sklearn", "matplotlib", "scipy"}
 
 
-def test_methods_are_listed_with_their_settings(tmp_path: Path) -> None:
-    done = relive("methods", "--json", cwd=tmp_path)
-    listing = json.loads(done.stdout)
+def test_methods_are_listed_with_their_settings(relive: Command) -> None:
+    listing = json.loads(relive("methods", "--json").out)
     assert list(listing) == ["none", "xdg", "ewc", "online-ewc", "si", "lwf", "dgr", "dgr-distill", "rtf", "offline"]
     assert listing["online-ewc"]["settings"]["split"] == {"lam": 5000.0, "gamma": 1.0}
     proportions = {name: chosen["proportion"] for name, chosen in listing["xdg"]["settings"].items()}
     assert proportions == {"split": 0.95, "permuted": 0.55, "rotated": 0.95, "blurred": 0.95}
     assert listing["xdg"]["scenarios"] == ["task"]
-    table = relive("methods", cwd=tmp_path).stdout
+    table = relive("methods").out
     assert "Kirkpatrick" in table
     assert "lam=5000" in table
 
 
-def test_another_encoder(tmp_path: Path) -> None:
+def test_another_encoder(relive: Command, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(
         "from torch import nn\n\ndef make(shape, hidden, rng):\n    return nn.Linear(shape[0] * shape[1], hidden)\n"
     )
     for encoder, method in (("conv", "rtf"), ("mine.py:make", "ewc")):
-        done = relive("run", *QUICK, "--encoder", encoder, "--method", method, cwd=tmp_path)
-        assert done.returncode == 0, done.stderr
-        assert f"(dataset=digits, iters=5, encoder={encoder}), which has" in done.stdout
+        done = relive("run", *QUICK, "--encoder", encoder, "--method", method)
+        assert done.code == 0, done.err
     results, _ = Store(tmp_path / "runs").scan()
     assert {result.spec.encoder for result in results} == {"conv", "mine.py:make"}
     for words, message in (
@@ -274,6 +267,6 @@ def test_another_encoder(tmp_path: Path) -> None:
         (["--encoder", "mine.py:made"], "mine.py has no 'made'"),
         (["--encoder", "conv", "--method", "xdg", "--scenario", "task"], "XdG does not work with the encoder Conv"),
     ):
-        refused = relive("run", *QUICK, *words, cwd=tmp_path)
-        assert refused.returncode == 2
-        assert message in refused.stderr
+        refused = relive("run", *QUICK, *words, "--runs-dir", "none")
+        assert (refused.code, message in refused.err) == (2, True), refused.err
+    assert not Path("none").exists()

@@ -16,7 +16,7 @@ from relive._util.fidelity import AS_RUN, AS_WRITTEN, FIDELITIES, Fidelity
 from relive.core.scenarios import SCENARIOS, scenario_of
 from relive.data.catalogue import protocol_facts
 from relive.data.datasets.dataset import Dataset
-from relive.data.protocols import check_tasks, tasks_of
+from relive.data.protocols import tasks_of
 from relive.data.tasks import Examples, Task
 from relive.data.transforms import Permutation, Rotation
 from tests.plain import tiny_dataset
@@ -192,10 +192,10 @@ def colour(n_classes: int = 4) -> Dataset:
 
 
 def vectors() -> Dataset:
-    """Standardised features, four classes."""
+    """Features in [0, 1], four classes."""
     rng = np.random.default_rng(0)
     labels = np.repeat(np.arange(4), 3)
-    train, test = (rng.normal(size=(len(labels), 7)).astype(np.float32) for _ in range(2))
+    train, test = (rng.random((len(labels), 7)).astype(np.float32) for _ in range(2))
     return Dataset("vectors", train, labels, test, labels)
 
 
@@ -247,7 +247,7 @@ def test_rotated_turns_every_task_but_the_first_by_an_angle_of_its_own(data: Dat
 
 def test_only_pictures_are_rotated() -> None:
     with pytest.raises(InputError, match=r"vectors has inputs of shape \(7,\), which are no pictures"):
-        check_tasks("rotated", vectors(), 2)
+        tasks_of("rotated", vectors(), 2, seed=0)
 
 
 OWN = """

@@ -19,11 +19,12 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
+from relive.experiments.arrays import Pictures
 from relive.experiments.engines import Engine
 from relive.experiments.resultfile import StoreError
 from relive.experiments.spec import RunResult, RunSpec
 from relive.experiments.store import RESULT, SAMPLES, Store
-from relive.experiments.worker import Job, Samples, check_versions
+from relive.experiments.worker import Job, check_versions
 
 SPEC = RunSpec("split", "class", "none", "digits", 0, 2, 10, 0.001, 16, 8, 2)
 P = ParamSpec("P")
@@ -33,7 +34,7 @@ FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(
     ["relive.experiments.sweep", "torch._dynamo", "sklearn.datasets", "pytest", "tests.experiments.test_kill"]
 )
-Work = Callable[[Job], tuple[dict[str, Any], Samples]]
+Work = Callable[[Job], tuple[dict[str, Any], list[Pictures]]]
 
 
 def specs(n: int) -> list[RunSpec]:
@@ -59,7 +60,7 @@ def result_of(spec: RunSpec, versions: dict[str, str] | None = None) -> RunResul
 # Stand-ins for a run.
 
 
-def quick(job: Job) -> tuple[dict[str, Any], Samples]:
+def quick(job: Job) -> tuple[dict[str, Any], list[Pictures]]:
     """Do a run in no time, leaving a line in ``$LOG`` if there is one."""
     spec = RunSpec.from_json(job.spec)
     if "LOG" in os.environ:
@@ -68,26 +69,26 @@ def quick(job: Job) -> tuple[dict[str, Any], Samples]:
     return result_of(spec, job.versions).to_json(), []
 
 
-def slow(job: Job) -> tuple[dict[str, Any], Samples]:
+def slow(job: Job) -> tuple[dict[str, Any], list[Pictures]]:
     """Take 0.2 s."""
     time.sleep(0.2)
     return quick(job)
 
 
-def endless(job: Job) -> tuple[dict[str, Any], Samples]:
+def endless(job: Job) -> tuple[dict[str, Any], list[Pictures]]:
     """Do the run of seed 2 at once, and others never."""
     if job.spec["seed"] != 2:
         time.sleep(600)
     return quick(job)
 
 
-def other_code(job: Job) -> tuple[dict[str, Any], Samples]:
+def other_code(job: Job) -> tuple[dict[str, Any], list[Pictures]]:
     """Be a worker whose source was changed."""
     check_versions({**job.versions, "code": "changed"}, job.versions)
     return quick(job)
 
 
-def first_has_other_code(job: Job) -> tuple[dict[str, Any], Samples]:
+def first_has_other_code(job: Job) -> tuple[dict[str, Any], list[Pictures]]:
     """Be changed for the first run of a sweep, and take a while for the others."""
     if job.spec["seed"] == 5:
         return other_code(job)
@@ -95,12 +96,12 @@ def first_has_other_code(job: Job) -> tuple[dict[str, Any], Samples]:
     return quick(job)
 
 
-def full_disk(job: Job) -> tuple[dict[str, Any], Samples]:
+def full_disk(job: Job) -> tuple[dict[str, Any], list[Pictures]]:
     """Be a worker whose checkpoint does not fit."""
     raise StoreError("cannot write to the runs directory: No space left on device")
 
 
-def first_has_full_disk(job: Job) -> tuple[dict[str, Any], Samples]:
+def first_has_full_disk(job: Job) -> tuple[dict[str, Any], list[Pictures]]:
     """Have no room for the first run of a sweep, and never end the others."""
     if job.spec["seed"] == 5:
         return full_disk(job)
@@ -108,7 +109,7 @@ def first_has_full_disk(job: Job) -> tuple[dict[str, Any], Samples]:
     return quick(job)
 
 
-def failing(job: Job) -> tuple[dict[str, Any], Samples]:
+def failing(job: Job) -> tuple[dict[str, Any], list[Pictures]]:
     """Fail with seed 1, always."""
     if job.spec["seed"] == 1:
         raise ValueError("seed 1 is unlucky")
@@ -122,7 +123,7 @@ class AwkwardError(Exception):
         super().__init__("awkward")
 
 
-def awkward(job: Job) -> tuple[dict[str, Any], Samples]:
+def awkward(job: Job) -> tuple[dict[str, Any], list[Pictures]]:
     """Fail in ways that are hard to tell of."""
     if job.spec["seed"] == 1:
         raise AwkwardError(1, 2)
@@ -131,7 +132,7 @@ def awkward(job: Job) -> tuple[dict[str, Any], Samples]:
     return quick(job)
 
 
-def murdered(job: Job) -> tuple[dict[str, Any], Samples]:
+def murdered(job: Job) -> tuple[dict[str, Any], list[Pictures]]:
     """Be killed with seed 1 the first time, and with seed 2 every time."""
     seed = job.spec["seed"]
     mark = Path(os.environ["LOG"]).with_suffix(f".{seed}")
@@ -141,7 +142,7 @@ def murdered(job: Job) -> tuple[dict[str, Any], Samples]:
     return quick(job)
 
 
-def real(job: Job) -> tuple[dict[str, Any], Samples]:
+def real(job: Job) -> tuple[dict[str, Any], list[Pictures]]:
     """Do the run for real; leave a line in ``$LOG`` when it begins, and one if it should not have."""
     from relive.experiments.worker import work
 
@@ -163,7 +164,7 @@ def real(job: Job) -> tuple[dict[str, Any], Samples]:
 class InProcess(Engine):
     """Does a run at once, here; remembers in what order, and whether it was given up."""
 
-    writes_store = True
+    shares_files = True
 
     def __init__(self) -> None:
         self.order: list[int] = []

@@ -17,24 +17,28 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
+from relive._util.errors import InputError
 from relive._util.versions import processor, provenance, versions
 from relive.core.learner import Learner
 from relive.data.datasets.dataset import Dataset
 from relive.experiments.checkpoint import FileCheckpoint
-from relive.experiments.execute import Observer, run
+from relive.experiments.execute import run
+from relive.experiments.observer import Observer
 from relive.experiments.spec import RunSpec, make_spec
 from relive.experiments.store import Store
 from relive.methods import METHODS
+from tests.plain import tiny_dataset
 
+TINY = tiny_dataset()
 NOT_BITS = {"train_seconds", "cpu_seconds"}  # how long it took
 
 
 def spec_of(method: str, scenario: str = "task", **changes: Any) -> RunSpec:
     small: dict[str, Any] = {"tasks": 3, "iters": 4, "hidden": 10, "latent": 4, "batch_size": 8, "seed": 2}
-    return make_spec("split", scenario, method, dataset="digits", **small | changes)
+    return make_spec("split", scenario, method, **{"dataset": TINY} | small | changes)
 
 
-class Watch(Observer):
+class Recorder(Observer):
     """Remembers what was done, and stops a run as Ctrl-C does: when a task begins (iteration 0) or within it."""
 
     def __init__(self, task: int = -1, iteration: int = 0) -> None:
@@ -68,7 +72,7 @@ class Bits:
 
 
 def bits_of(spec: RunSpec, data: Dataset | None, checkpoint: FileCheckpoint | None = None) -> Bits:
-    watch = Watch()
+    watch = Recorder()
     outcome = run(spec, data=data, observer=watch, checkpoint=checkpoint)
     values = {name: v for name, v in outcome.result.to_json().items() if name not in NOT_BITS}
     assert watch.started == sorted({task for task, _ in watch.losses})
@@ -135,7 +139,7 @@ def test_an_interrupted_run_goes_on_to_the_same_bits(method: str, tiny: Dataset,
     for task, iteration, first in ((0, 2, 0), (1, 0, 1), (1, 3, 1), (2, 0, 2), (2, 4, 2)):
         root = tmp_path / f"{task}-{iteration}"
         with pytest.raises(KeyboardInterrupt):
-            run(spec, data=tiny, observer=Watch(task, iteration), checkpoint=file_checkpoint(root, spec))
+            run(spec, data=tiny, observer=Recorder(task, iteration), checkpoint=file_checkpoint(root, spec))
         assert bits_of(spec, tiny, file_checkpoint(root, spec)).goes_on_as(whole, first)
 
 
@@ -143,7 +147,7 @@ def test_a_run_interrupted_again_and_again(tiny: Dataset, tmp_path: Path) -> Non
     spec = spec_of("ewc", "class")
     for task in (1, 2):
         with pytest.raises(KeyboardInterrupt):
-            run(spec, data=tiny, observer=Watch(task), checkpoint=file_checkpoint(tmp_path, spec))
+            run(spec, data=tiny, observer=Recorder(task), checkpoint=file_checkpoint(tmp_path, spec))
     assert bits_of(spec, tiny, file_checkpoint(tmp_path, spec)).goes_on_as(bits_of(spec, tiny), first=2)
 
 
@@ -197,7 +201,7 @@ def metadata(path: Path) -> dict[str, str]:
 def test_a_damaged_checkpoint_is_not_used(damage: str, tiny: Dataset, tmp_path: Path) -> None:
     spec = spec_of("rtf", "class")
     with pytest.raises(KeyboardInterrupt):
-        run(spec, data=tiny, observer=Watch(1), checkpoint=file_checkpoint(tmp_path, spec))
+        run(spec, data=tiny, observer=Recorder(1), checkpoint=file_checkpoint(tmp_path, spec))
     path = file_checkpoint(tmp_path, spec).path
     assert path.exists()
     DAMAGES[damage](path)
@@ -207,7 +211,7 @@ def test_a_damaged_checkpoint_is_not_used(damage: str, tiny: Dataset, tmp_path: 
 def test_a_checkpoint_of_another_spec_is_not_used(tiny: Dataset, tmp_path: Path) -> None:
     spec, other = spec_of("rtf", "class"), spec_of("rtf", "class", iters=5)
     with pytest.raises(KeyboardInterrupt):
-        run(other, data=tiny, observer=Watch(2), checkpoint=file_checkpoint(tmp_path, other))
+        run(other, data=tiny, observer=Recorder(2), checkpoint=file_checkpoint(tmp_path, other))
     mine = file_checkpoint(tmp_path, spec)
     assert mine.load() is None
     shutil.copy(file_checkpoint(tmp_path, other).path, mine.path)
@@ -219,7 +223,7 @@ def test_a_checkpoint_of_another_spec_is_not_used(tiny: Dataset, tmp_path: Path)
 def test_a_checkpoint_of_other_versions_is_not_used(tiny: Dataset, tmp_path: Path) -> None:
     spec = spec_of("none")
     with pytest.raises(KeyboardInterrupt):
-        run(spec, data=tiny, observer=Watch(2), checkpoint=file_checkpoint(tmp_path, spec))
+        run(spec, data=tiny, observer=Recorder(2), checkpoint=file_checkpoint(tmp_path, spec))
     assert file_checkpoint(tmp_path, spec).load() is not None
     later = FileCheckpoint(Store(tmp_path), spec, versions() | {"torch": "99"})
     assert later.load() is None
@@ -257,8 +261,25 @@ def test_the_observer_is_told_everything(tiny: Dataset) -> None:
 
 
 def test_the_default_data_set_is_the_spec_s(digits: Dataset) -> None:
-    spec = replace(spec_of("none"), tasks=2, iters=1)
+    spec = spec_of("none", dataset="digits", tasks=2, iters=1)
     assert bits_of(spec, None) == bits_of(spec, digits)
+
+
+def test_data_that_are_not_the_spec_s_are_refused(digits: Dataset) -> None:
+    spec = spec_of("none", dataset="digits", tasks=2, iters=1)
+    for other in (TINY, replace(digits, train_inputs=digits.train_inputs[::-1])):  # by name, and by contents
+        with pytest.raises(InputError, match=rf"is of the data set 'digits'.* called '{other.name}'.*dataset=data"):
+            run(spec, data=other)
+
+
+def test_data_made_in_python_are_known_by_their_contents(digits: Dataset) -> None:
+    mine = replace(digits, name="mine")
+    spec = spec_of("none", dataset=mine, tasks=2, iters=1)
+    assert run(spec, data=mine).result.spec.to_json()["sources"] == {"mine": mine.sha256[:12]}
+    with pytest.raises(InputError, match=r"mine has changed since this was asked for"):
+        run(spec, data=replace(mine, train_inputs=mine.train_inputs[::-1]))
+    with pytest.raises(InputError, match="unknown data set 'mine'"):
+        run(spec)
 
 
 def test_time_spent_waiting_is_not_processor_time(tiny: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,8 @@ from relive._util.versions import versions
 from relive.data.datasets.dataset import Dataset
 from relive.experiments.checkpoint import FileCheckpoint
 from relive.experiments.engines import LocalEngine
-from relive.experiments.execute import Observer, run
+from relive.experiments.execute import run
+from relive.experiments.observer import Observer
 from relive.experiments.spec import RunSpec
 from relive.experiments.store import CHECKPOINT, Store
 from relive.experiments.sweep import Sweep
@@ -186,10 +187,11 @@ class TestCheckpoint:
 
     def test_a_sweep_goes_on_from_a_whole_one_and_says_so(self, checkpoint: FileCheckpoint) -> None:
         engine = LocalEngine(1)
-        status = Sweep([checkpoint.spec], checkpoint.store, engine).run()
+        notes: list[str] = []
+        status = Sweep([checkpoint.spec], checkpoint.store, engine, note=notes.append).run()
         engine.shutdown()
         assert status.done == 1
-        assert status.notes == [f"{checkpoint.spec.name} goes on after task 1 of 5"]
+        assert notes == [f"{checkpoint.spec.name} goes on after task 1 of 5"]
 
     def test_a_damaged_one_is_not(self, checkpoint: FileCheckpoint) -> None:
         raw = checkpoint.path.read_bytes()

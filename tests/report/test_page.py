@@ -263,3 +263,13 @@ def test_runs_of_ones_own_stand_side_by_side_and_nothing_is_said_of_the_paper(tm
     both = page_of(report_of([*runs, result_of(spec_of(seed=2), 0.9)], tmp_path)).text
     assert both.index("Your runs, side by side") < both.index("The paper’s claims, checked")
     assert "of 28 cells have runs" in both
+
+
+def test_runs_that_are_in_no_cell_of_the_paper_are_one_s_own(tmp_path: Path) -> None:
+    """With settings of one's own, or with the one seed that keeps the digits in order."""
+    runs = [result_of(spec_of("split", "task", "si", 1, {"c": 7.0}), 0.9), result_of(spec_of(seed=0), 0.9)]
+    shown = page_of(report_of(runs, tmp_path)).text
+    assert "Runs side by side" in shown
+    assert "c = 7" in shown
+    for word in ("of 28", "The paper’s claims, checked", "The paper beside this machine"):
+        assert word not in shown

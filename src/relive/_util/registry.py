@@ -9,9 +9,11 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib
-import importlib.util
 import sys
-from collections.abc import Callable, Iterator, Mapping
+import types
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -164,34 +166,54 @@ def _module(name: str) -> Any:
 
 def _module_of_file(path: Path) -> Any:
     """Import a file; the same contents are imported once, so that a class stays the same class."""
-    if not path.is_file():
-        raise InputError(f"there is no file {path}")
-    name = f"relive_user_{path.stem}_{digest_of_file(path)}"
+    content = _content(path)
+    name = f"relive_user_{path.stem}_{_digest(content)}"
     if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, path)
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
+        module = types.ModuleType(name)
+        module.__file__ = str(path)
         sys.modules[name] = module
         try:
-            spec.loader.exec_module(module)
+            exec(compile(content, str(path), "exec", dont_inherit=True), module.__dict__)
         except BaseException:
             del sys.modules[name]
             raise
     return sys.modules[name]
 
 
+_SENT: ContextVar[Mapping[str, bytes]] = ContextVar(
+    "files that were sent to this process", default=types.MappingProxyType({})
+)
+
+
+@contextmanager
+def with_files(contents: Mapping[str, bytes]) -> Iterator[None]:
+    """Have addresses in these files, by path, mean these contents: where they were sent to, the files are not."""
+    before = _SENT.set(contents)
+    try:
+        yield
+    finally:
+        _SENT.reset(before)
+
+
+def files_at(addresses: Iterable[str]) -> dict[str, bytes]:
+    """Return the contents of the files that addresses name, by path; a module of an installed package is none."""
+    places = {address.rpartition(":")[0] for address in addresses}
+    return {str(Path(place)): _content(Path(place)) for place in places if place.endswith(".py")}
+
+
+def _content(path: Path) -> bytes:
+    if str(path) in _SENT.get():
+        return _SENT.get()[str(path)]
+    if not path.is_file():
+        raise InputError(f"there is no file {path}")
+    return path.read_bytes()
+
+
 def digest_of_address(address: str) -> str:
     """Return a short digest of the file that an address names."""
     place = address.rpartition(":")[0]
-    if place.endswith(".py"):
-        path = Path(place)
-        if not path.is_file():
-            raise InputError(f"there is no file {path}")
-        return digest_of_file(path)
-    return digest_of_file(Path(_module(place).__file__))
+    return _digest(_content(Path(place if place.endswith(".py") else _module(place).__file__)))
 
 
-def digest_of_file(path: Path) -> str:
-    """Return a short digest of a file's contents."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:12]

@@ -10,7 +10,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from relive._util.errors import InputError
-from relive.cli import own
+from relive.cli import models
 from relive.cli.console import err, out
 from relive.cli.fit_checks import check_name, check_new, check_place, check_same, picture_shape, shape_from
 from relive.cli.run import number, pairs
@@ -142,19 +142,19 @@ relive rollback flowers.safetensors  (after `relive fit --keep N`)
 
 
 def command(
-    model: own.MODEL,
-    data: own.DATA,
+    model: models.MODEL,
+    data: models.DATA,
     task: TASK = None,
-    label: own.LABEL = None,
-    x: own.X = None,
-    y: own.Y = None,
+    label: models.LABEL = None,
+    x: models.X = None,
+    y: models.Y = None,
     size: SIZE = None,
     colour: COLOUR = None,
     again: AGAIN = False,
     keep: KEEP = None,
     threads: THREADS = 1,
     quiet: QUIET = False,
-    allow_code: own.ALLOW_CODE = False,
+    allow_code: models.ALLOW_CODE = False,
     method: METHOD = None,
     scenario: SCENARIO = None,
     settings: SETTINGS = None,
@@ -176,7 +176,7 @@ def command(
     No sample is stored in MODEL, unless --allow-stored-data lets a method keep some. However this ends, MODEL is whole:
     as before, or with the new task.
     """
-    path = own.real(model)
+    path = models.real(model)
     before = _identity(path)
     given = {
         "method": method,
@@ -221,12 +221,12 @@ def command(
     _show(learned, model)
 
 
-def rollback(model: own.MODEL, allow_code: own.ALLOW_CODE = False) -> None:
+def rollback(model: models.MODEL, allow_code: models.ALLOW_CODE = False) -> None:
     """Bring back the newest earlier version of MODEL; the one of now is kept under another name."""
     from relive.classifier.history import locked, roll_back
     from relive.classifier.modelfile import load
 
-    path = own.real(model)
+    path = models.real(model)
     check_place(path)
     with locked(path):
         # what is damaged does not take the place of what is not
@@ -236,7 +236,7 @@ def rollback(model: own.MODEL, allow_code: own.ALLOW_CODE = False) -> None:
     out.print(f"model     {model}: {_known(restored)} (tasks: {tasks})", markup=False)
     if undone is not None:
         out.print(f"undone    {undone}, to be removed when it is no longer wanted", markup=False)
-    if not own.fit_notes(restored).get("keep"):
+    if not models.fit_notes(restored).get("keep"):
         err.print("note: this version is of before --keep was given: give it again with the next relive fit")
 
 
@@ -272,7 +272,7 @@ def _fit(
             check_same(old, {name: value for name, value in given.items() if name not in CHANGEABLE}, path)
             old.set_params(**{name: value for name, value in given.items() if name in CHANGEABLE})
         image = picture_shape(old, size, colour, path) if data.is_dir() else None
-        samples = own.read(data, old, needed=True, names=names, image=image)
+        samples = models.read(data, old, needed=True, names=names, image=image)
         if old is not None:
             check_name(old, task)
         if old is not None and not again:
@@ -282,7 +282,7 @@ def _fit(
         model = ContinualClassifier(**given) if old is None else old
         _learn(model, samples, task, quiet)
         _note(model, samples, names, keep, first=old is None)
-        n = own.fit_notes(model).get("keep")
+        n = models.fit_notes(model).get("keep")
         if isinstance(n, int) and n >= 0:
             with keeping(path, n):
                 model.save(path)
@@ -309,15 +309,15 @@ def _learn(model: ContinualClassifier, samples: Samples, task: str | None, quiet
     def stepped(iteration: int, iterations: int, loss: float) -> None:
         progress.update(bar, completed=iteration, total=iterations, loss=loss)
 
-    with progress, own.plain_errors():
-        model.partial_fit(own.as_features(samples), samples.y, task, on_step=stepped)
+    with progress, models.plain_errors():
+        model.partial_fit(models.as_features(samples), samples.y, task, on_step=stepped)
 
 
 def _note(
     model: ContinualClassifier, samples: Samples, names: dict[str, str | None], keep: int | None, first: bool
 ) -> None:
     """Note in the model how its data are read, which the first task decides, and how many versions to keep."""
-    notes = own.fit_notes(model)
+    notes = models.fit_notes(model)
     if first:
         notes |= {key: value for key, value in names.items() if value is not None}
         if samples.image is not None:
@@ -325,7 +325,7 @@ def _note(
     if keep is not None:
         notes["keep"] = keep
     if notes:
-        model.notes_[own.NOTES] = notes
+        model.notes_[models.NOTES] = notes
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
@@ -342,16 +342,17 @@ def _show(model: ContinualClassifier, path: Path) -> None:
     lesson = model.lessons_[-1]
     counts = [f"{model.labels_[c]} ({count})" for c, count in zip(lesson.classes, lesson.counts, strict=True) if count]
     out.print(
-        f"learned   task {lesson.name} in {own.duration(lesson.seconds)}, {lesson.iterations} iterations", markup=False
+        f"learned   task {lesson.name} in {models.duration(lesson.seconds)}, {lesson.iterations} iterations",
+        markup=False,
     )
     out.print(f"classes   {', '.join(counts)}", markup=False)
-    out.print(f"model     {path}, {own.size_of(path)}: {_known(model)}", markup=False)
-    if own.holds_data(model):
-        out.print(own.DATA_NOTE, markup=False)
+    out.print(f"model     {path}, {models.size_of(path)}: {_known(model)}", markup=False)
+    if models.holds_data(model):
+        out.print(models.DATA_NOTE, markup=False)
     out.print()
-    out.print(own.memory_table(model.report()))
-    out.print(f"\n[dim]{own.LEGEND}[/]")
+    out.print(models.memory_table(model.report()))
+    out.print(f"\n[dim]{models.LEGEND}[/]")
 
 
 def _known(model: ContinualClassifier) -> str:
-    return f"{own.counted(model.n_tasks_, 'task')}, {own.counted(len(model.classes_), 'class')}"
+    return f"{models.counted(model.n_tasks_, 'task')}, {models.counted(len(model.classes_), 'class')}"

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from relive._util.errors import InputError
-from relive.cli import own
+from relive.cli import models
 
 if TYPE_CHECKING:
     from relive.classifier.estimator import ContinualClassifier
@@ -85,7 +85,7 @@ def picture_shape(
     model: ContinualClassifier | None, size: int | None, colour: bool | None, path: Path
 ) -> tuple[int, ...] | None:
     """Return the shape that pictures are brought to; the first task decides."""
-    known = own.image_of(model)
+    known = models.image_of(model)
     if model is None:
         size = size or 28
         return (size, size, 3) if colour else (size, size)

@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 
 from relive._util.errors import InputError, ReliveError
-from relive.cli import own
+from relive.cli import models
 from relive.cli.console import out
 
 if TYPE_CHECKING:
@@ -37,12 +37,12 @@ relive inspect signs.safetensors --picture replay.png
 
 
 def command(
-    model: own.MODEL, as_json: JSON = False, picture: PICTURE = None, allow_code: own.ALLOW_CODE = False
+    model: models.MODEL, as_json: JSON = False, picture: PICTURE = None, allow_code: models.ALLOW_CODE = False
 ) -> None:
     """Show what a model has learned and when, how well each class is remembered, and how it was made."""
     from relive.classifier.modelfile import load, versions_of
 
-    path = own.real(model)
+    path = models.real(model)
     classifier = load(path, allow_code=allow_code)
     if picture is not None:
         _draw(classifier, picture)
@@ -66,11 +66,11 @@ def _about(model: ContinualClassifier, path: Path, versions: dict[str, str]) -> 
     return {
         "bytes": path.stat().st_size,
         "parameters": parameters,
-        "holds_data": own.holds_data(model),
+        "holds_data": models.holds_data(model),
         "likelihood": model.features_.likelihood,
         "features": model.n_features_in_,
         "feature_names": list(getattr(model, "feature_names_in_", [])),
-        "image": own.image_of(model),
+        "image": models.image_of(model),
         "tasks": [_task(model, lesson) for lesson in model.lessons_],
         "classes": [asdict(memory) for memory in model.report()],
         "declared": [label for label in model.classes_.tolist() if label not in model.labels_.tolist()],
@@ -99,9 +99,9 @@ def _task(model: ContinualClassifier, lesson: Lesson) -> dict[str, Any]:
 def _show(model: ContinualClassifier, path: Path, about: dict[str, Any]) -> None:
     """Print it for people."""
     image = f", pictures of {' × '.join(map(str, about['image']))}" if about["image"] else ""
-    out.print(f"model     {path}, {own.size_of(path)}", markup=False)
+    out.print(f"model     {path}, {models.size_of(path)}", markup=False)
     out.print(f"learns    by {model.method} in scenario {model.scenario}, {about['likelihood']} inputs", markup=False)
-    out.print(own.DATA_NOTE if about["holds_data"] else "data      no sample is in this file", markup=False)
+    out.print(models.DATA_NOTE if about["holds_data"] else "data      no sample is in this file", markup=False)
     out.print(f"features  {model.n_features_in_}{image}{_names(about['feature_names'])}", markup=False)
     tasks = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("task", "learned at (UTC)", "samples", "classes", "iterations", "time"):
@@ -117,13 +117,13 @@ def _show(model: ContinualClassifier, path: Path, about: dict[str, Any]) -> None
             f"{task['samples']:,}",
             out.escape(", ".join(f"{c['label']} ({c['samples']})" for c in task["classes"])),
             str(task["iterations"]),
-            own.duration(task["seconds"]),
+            models.duration(task["seconds"]),
         )
     out.print()
     out.print(tasks)
     out.print()
-    out.print(own.memory_table(model.report()))
-    out.print(f"\n[dim]{own.LEGEND}[/]\n")
+    out.print(models.memory_table(model.report()))
+    out.print(f"\n[dim]{models.LEGEND}[/]\n")
     shown = {name: value for name, value in about["parameters"].items() if value is not None}
     out.print(f"settings  {', '.join(f'{name} {value}' for name, value in shown.items())}", markup=False)
     out.print(f"versions  {', '.join(f'{name} {value}' for name, value in about['versions'].items())}", markup=False)
@@ -138,7 +138,7 @@ def _names(names: list[str]) -> str:
 
 def _draw(model: ContinualClassifier, picture: Path) -> None:
     """Draw what the model replays for each class."""
-    image = own.image_of(model)
+    image = models.image_of(model)
     if image is None:
         raise InputError("this model has not learned from pictures, or does not know their shape: nothing to draw")
     if picture.suffix != ".png" or not picture.parent.is_dir():

@@ -13,7 +13,7 @@ import typer
 
 from relive._util.errors import InputError, ReliveError, unknown
 from relive._util.files import write_atomic
-from relive.cli import own
+from relive.cli import models
 from relive.cli.console import err
 
 if TYPE_CHECKING:
@@ -43,17 +43,17 @@ relive predict signs.safetensors photos/ --format json
 
 
 def command(
-    model: own.MODEL,
-    data: own.DATA,
+    model: models.MODEL,
+    data: models.DATA,
     output: OUTPUT = None,
     output_format: FORMAT = None,
     task: TASK = None,
     task_column: TASK_COLUMN = None,
     proba: PROBA = False,
-    label: own.LABEL = None,
-    x: own.X = None,
-    y: own.Y = None,
-    allow_code: own.ALLOW_CODE = False,
+    label: models.LABEL = None,
+    x: models.X = None,
+    y: models.Y = None,
+    allow_code: models.ALLOW_CODE = False,
 ) -> None:
     """Print the class of every sample, in the order of DATA. If DATA has labels, the accuracy is said on stderr."""
     output_format = _format(output, output_format)
@@ -64,17 +64,17 @@ def command(
 
     from relive.classifier.modelfile import load
 
-    classifier = load(own.real(model), allow_code=allow_code)
-    samples = own.read(
+    classifier = load(models.real(model), allow_code=allow_code)
+    samples = models.read(
         data,
         classifier,
         needed=False,
         names={"label": label, "x": x, "y": y},
-        image=own.image_of(classifier),
+        image=models.image_of(classifier),
         task_column=task_column,
     )
-    with own.plain_errors():
-        probabilities = classifier.predict_proba(own.as_features(samples), _tasks(classifier, samples, task))
+    with models.plain_errors():
+        probabilities = classifier.predict_proba(models.as_features(samples), _tasks(classifier, samples, task))
     answers = classifier.classes_[probabilities.argmax(1)]
     text = _written(output_format, samples, answers, classifier.classes_, probabilities if proba else None)
     if output is None:

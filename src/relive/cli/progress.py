@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from relive.experiments.execute import Observer
+from relive.experiments.observer import Observer
 from relive.experiments.spec import RunSpec
 
 

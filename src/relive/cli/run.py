@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,11 +15,11 @@ from relive._util.errors import InputError
 from relive._util.fidelity import fidelity_of, name_of
 from relive.cli.console import err, note, out
 from relive.data.catalogue import DATASETS, PROTOCOLS, protocol_facts
+from relive.experiments.observer import Observer
 from relive.experiments.spec import RunResult, RunSpec
-from relive.paper.published import PUBLISHED, RUNS_PER_CELL, known_to_fail
+from relive.paper.published import PAPER_DATASET, PUBLISHED, RUNS_PER_CELL, known_to_fail
 
 if TYPE_CHECKING:
-    from relive.experiments.execute import Checkpoint, Observer
     from relive.experiments.store import Store
 
 
@@ -139,7 +140,7 @@ def command(
         if hint and not quiet:
             err.print(f"[yellow]hint:[/] {hint}")
     store = Store(runs_dir)
-    result = (None if again else _done_before(spec, store, quiet)) or _run(spec, store, data_dir, quiet)
+    result = (None if again else _done_before(spec, store, quiet)) or _run(spec, store, data_dir, quiet, again)
     if as_json:
         typer.echo(json.dumps(result.to_json()))
     else:
@@ -191,58 +192,49 @@ def number(name: str, text: str) -> float:
         raise InputError(f"setting {name} = {text!r} is not a number") from None
 
 
-def _run(spec: RunSpec, store: Store, data_dir: Path | None, quiet: bool) -> RunResult:
-    """Train, keeping the state after every task, and draw the pictures."""
-    from relive._util.threads import check_threads
-    from relive._util.versions import versions
-    from relive.data.datasets.sources import load_data
-    from relive.data.protocols import check_tasks
-    from relive.experiments.checkpoint import FileCheckpoint
-    from relive.experiments.execute import run
+def _run(spec: RunSpec, store: Store, data_dir: Path | None, quiet: bool, again: bool) -> RunResult:
+    """Do a sweep of this one run in this process, and draw its pictures."""
+    from relive.cli.progress import LiveObserver
+    from relive.experiments.engines import InProcess
+    from relive.experiments.execute import check_runs
+    from relive.experiments.sweep import Status, Sweep
+    from relive.experiments.worker import execute_job
 
-    data = load_data(spec.dataset, data_dir, quiet=quiet)
-    spec.check_data(data.digest)
-    check_tasks(spec.protocol, data, spec.tasks)  # what cannot be is refused before anything is written
     directory = store.directory(spec)
-    check_threads(spec.threads)
-    checkpoint = FileCheckpoint(store, spec, versions(), note)
-    observer = _observer(spec, quiet)
+
+    def refuse_to_wait(status: Status) -> None:
+        if status.elsewhere:
+            raise InputError(f"this very run is under way in another process, in {directory}; wait for it or stop it")
+
+    data = check_runs([spec], data_dir, quiet=quiet)[spec.dataset]
+    observer = Observer() if quiet else LiveObserver(spec, err)
+    work = functools.partial(execute_job, data=data, observer=observer, note=note)
     try:
-        with store.lease(spec) as mine, observer:
-            if not mine:
-                raise InputError(
-                    f"this very run is under way in another process, in {directory}; wait for it or stop it"
-                )
-            store.load_or_set_aside(spec, note)
-            outcome = run(spec, data=data, observer=observer, checkpoint=checkpoint)
-            store.save(outcome.result, outcome.samples)
+        Sweep([spec], store, InProcess(), work=work, again=again, note=note).run(refuse_to_wait)
     except KeyboardInterrupt:
-        err.print(_what_was_kept(spec, store, checkpoint))
+        err.print(_what_was_kept(spec, store), markup=False)
         raise typer.Exit(130) from None
+    result = store.load(spec)
+    assert result is not None
     from relive.report.pictures import draw_run  # a second to import: not before the training
 
-    draw_run(outcome.result, outcome.samples, directory)
-    return outcome.result
+    draw_run(result, store.samples(spec), directory)
+    return result
 
 
-def _what_was_kept(spec: RunSpec, store: Store, checkpoint: Checkpoint) -> str:
+def _what_was_kept(spec: RunSpec, store: Store) -> str:
     """Say what an interrupted run leaves behind."""
+    from relive._util.versions import versions
+    from relive.experiments.checkpoint import FileCheckpoint
+
     directory = store.directory(spec)
     if store.load(spec) is not None:
         return f"stopped. Kept: a finished result of this run, in {directory}."
-    kept = checkpoint.load()
+    kept = FileCheckpoint(store, spec, versions()).load()
     if kept is None:
         return f"stopped before the first of {spec.tasks} tasks was finished: nothing was kept."
     done = len(kept[1].matrix)
     return f"stopped. Kept: {done} finished of {spec.tasks} tasks, in {directory}; the same command goes on from there."
-
-
-def _observer(spec: RunSpec, quiet: bool) -> Observer:
-    """Return what shows the progress: a live bar on a terminal, a line per task elsewhere, or nothing."""
-    from relive.cli.progress import LiveObserver
-    from relive.experiments.execute import Observer
-
-    return Observer() if quiet else LiveObserver(spec, err)
 
 
 def _show(result: RunResult, directory: Path) -> None:
@@ -255,24 +247,24 @@ def _show(result: RunResult, directory: Path) -> None:
     for k, final in enumerate(result.accuracy_matrix[-1]):
         table.add_row(f"{k + 1}", f"{100 * result.accuracy_matrix[k][k]:.2f} %", f"{100 * final:.2f} %")
     out.print(table)
-    out.print(f"[bold]average accuracy  {100 * result.average_accuracy:.2f} %[/]   {_published(spec)}")
+    out.print(f"[bold]average accuracy  {100 * result.average_accuracy:.2f} %[/]{_published(spec)}")
     out.print(
         f"forgetting {100 * result.forgetting:.2f} points, "
         f"backward transfer {100 * result.backward_transfer:+.2f} points, "
         f"trained in {result.train_seconds:.0f} s, {result.parameters:,} parameters, "
         f"{result.stored_numbers:,} more numbers kept from task to task"
     )
-    out.print(f"run       {directory}")
+    out.print(f"run       {directory}", markup=False)
     for picture in sorted(directory.glob("*.png")):
-        out.print(f"picture   {picture}")
+        out.print(f"picture   {picture}", markup=False)
 
 
 def _published(spec: RunSpec) -> str:
-    """Say the paper's number, and what of this run is not as in the paper."""
+    """Say the paper's number, and what of this run is not as in the paper; of other data sets it has none."""
     from relive.experiments.spec import make_spec
 
     cell = PUBLISHED.get((spec.protocol, spec.scenario, spec.method))
-    if cell is None:
+    if cell is None or spec.dataset != PAPER_DATASET:
         return ""
     published = f"{cell.mean:.2f} ± {cell.sem:.2f} % (mean ± SEM of {RUNS_PER_CELL} runs)"
     preset = make_spec(spec.protocol, spec.scenario, spec.method, seed=spec.seed).to_json()
@@ -286,5 +278,5 @@ def _published(spec: RunSpec) -> str:
     if mine["fidelity"] != preset["fidelity"]:
         changed.append(name_of(spec.fidelity))
     if changed:
-        return f"not as in the paper ({', '.join(changed)}), which has {published}"
-    return f"paper: {published}"
+        return f"   not as in the paper ({out.escape(', '.join(changed))}), which has {published}"
+    return f"   paper: {published}"

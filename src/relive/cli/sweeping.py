@@ -67,36 +67,29 @@ def make_store(runs_dir: Path, taken_from: list[Path] | None) -> Store:
 
 def sweep(specs: list[RunSpec], engine: Engine, store: Store, data_dir: Path | None, quiet: bool) -> None:
     """Do all runs that are not done yet, showing how it goes; failures end the program with exit code 1."""
-    from relive.data.datasets.sources import load_data
-    from relive.data.protocols import check_tasks
+    from relive.experiments.execute import check_runs
     from relive.experiments.sweep import Sweep
 
     display, runs_dir = Display(quiet), store.root
-    job = Sweep(specs, store, engine, str(data_dir) if data_dir else None)
-    left = {(spec.dataset, spec.protocol, spec.tasks): spec for spec in job.left()}
-    for name in sorted({dataset for dataset, _, _ in left}):
-        data = load_data(name, data_dir, quiet=quiet)  # here once, rather than in every worker at the same time
-        for spec in left.values():
-            if spec.dataset == name:  # what cannot be is refused before anything is written
-                spec.check_data(data.digest)
-                check_tasks(spec.protocol, data, spec.tasks)
+    job = Sweep(specs, store, engine, str(data_dir) if data_dir else None, note=note)
+    check_runs(job.left(), data_dir, quiet=quiet)  # data are fetched here, rather than by every worker at the same time
     try:
         with display:
             status = job.run(display.update)
     except KeyboardInterrupt:
         engine.shutdown(wait=False, cancel_futures=True)
         done, total = job.status.done, job.status.total
-        tasks = ", and the finished tasks of those under way," if engine.writes_store else ""
-        err.print(
-            f"stopped. Kept: {done} finished of {total} runs{tasks} in {runs_dir}; the same command goes on from there."
-        )
+        tasks = ", and the finished tasks of those under way," if engine.shares_files else ""
+        kept = f"{done} finished of {total} runs{tasks} in {runs_dir}"
+        err.print(f"stopped. Kept: {kept}; the same command goes on from there.", markup=False)
         raise typer.Exit(130) from None
-    finally:
-        display.say(job.status.notes)  # what was noted just before it ended
     for failure in status.failures:
         err.print(f"[bold red]failed:[/] {err.escape(failure.spec.name)}\n{err.escape(failure.trace)}")
     if status.failures:
-        err.print(f"{len(status.failures)} of {status.total} runs failed, each twice; {status.done} are in {runs_dir}")
+        err.print(
+            f"{len(status.failures)} of {status.total} runs failed, each twice; {status.done} are in {runs_dir}",
+            markup=False,
+        )
         raise typer.Exit(1)
 
 
@@ -107,8 +100,7 @@ class Display:
         self.quiet = quiet
         self.live = Live(console=err, auto_refresh=False, transient=True)
         self.start = time.monotonic()
-        self.waits_for = ""
-        self.noted = 0
+        self.waiting_for = ""
         self.done = -1  # so that the first line says how much there is to do
         self.said = self.start
 
@@ -122,22 +114,15 @@ class Display:
 
     def update(self, status: Status) -> None:
         """Show how the sweep stands."""
-        self.say(status.notes)
-        if status.waits_for != self.waits_for and status.waits_for and not self.quiet:
-            err.print(f"waiting for {status.waits_for}")
-        self.waits_for = status.waits_for
+        if status.waiting_for != self.waiting_for and status.waiting_for and not self.quiet:
+            err.print(f"waiting for {status.waiting_for}")
+        self.waiting_for = status.waiting_for
         if self.live.is_started:
             self.live.update(self._table(status), refresh=True)
         elif not self.quiet and (status.done != self.done or time.monotonic() - self.said >= SIGN_OF_LIFE):
             err.print(f"{status.done} of {status.total} runs done, {self._left(status)}")
             self.said = time.monotonic()
         self.done = status.done
-
-    def say(self, notes: list[str]) -> None:
-        """Say those notes that were not said yet."""
-        for text in notes[self.noted :]:
-            note(text)
-        self.noted = len(notes)
 
     def _left(self, status: Status) -> str:
         gained = status.done_share - status.found_share  # what was there before says nothing about the speed

@@ -102,7 +102,7 @@ def _show_own(protocol: str, results: list[RunResult], tuned: bool, output_forma
 
 def whole_results(store: Store) -> tuple[list[RunResult], list[str]]:
     """Return the results in a store, and what is wrong with the others, which is also said on stderr."""
-    from relive.experiments.spec import know_methods
+    from relive.experiments.spec import register_methods_in
 
     runs_dir = store.root
     if not runs_dir.is_dir() and not store.also:
@@ -110,7 +110,7 @@ def whole_results(store: Store) -> tuple[list[RunResult], list[str]]:
             f"there is no runs directory {runs_dir}: give another with --runs-dir, or start with relive run"
         )
     results, damaged = store.scan()
-    know_methods(results)
+    register_methods_in(results)
     if not results and not damaged:
         note(f"there are no finished runs in {runs_dir} yet; start with: relive paper --protocol split --seeds 5")
     for error in damaged:

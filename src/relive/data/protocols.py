@@ -17,6 +17,7 @@ from relive._util.registry import is_address, load_object
 from relive._util.seeds import stream
 from relive.data.catalogue import PROTOCOLS
 from relive.data.datasets.dataset import Dataset
+from relive.data.standardise import standardised
 from relive.data.tasks import Examples, Task, Transform
 from relive.data.transforms import Permutation, Rotation
 
@@ -204,15 +205,10 @@ def protocol_of(name: str) -> Protocol:
 
 
 def tasks_of(protocol: str, data: Dataset, n_tasks: int, seed: int, fidelity: Fidelity = AS_RUN) -> list[Task]:
-    """Return the tasks of the protocol of that name."""
+    """Return the tasks of the protocol of that name; features outside [0, 1] are standardised by the first task."""
     chosen = protocol_of(protocol)
     chosen.check(data, n_tasks)
     tasks = chosen.make(data, n_tasks, seed, fidelity)
     if len(tasks) != n_tasks:
         raise InputError(f"protocol {chosen.name} made {len(tasks)} tasks, but was asked for {n_tasks}")
-    return tasks
-
-
-def check_tasks(protocol: str, data: Dataset, n_tasks: int) -> None:
-    """Refuse what ``tasks_of`` would refuse, without making the tasks."""
-    protocol_of(protocol).check(data, n_tasks)
+    return standardised(tasks, data.name) if data.likelihood == "gaussian" else tasks

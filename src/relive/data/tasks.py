@@ -42,7 +42,7 @@ class Examples:
         x = self.pixels[rows] if isinstance(rows, slice) else self.pixels.index_select(0, rows)
         if self.transform is not None:
             x = self.transform(x)
-        return x.float().div_(self.top) if self.pixels.dtype == torch.uint8 else x
+        return x.float().div_(self.top) if self.pixels.dtype == torch.uint8 else x.float()
 
     def to(self, device: torch.device) -> Examples:
         """Return the same rows on a device."""

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from relive._util.files import write_atomic
 from relive.experiments.resultfile import DamagedResult
 
-Pictures = npt.NDArray[np.uint8]
+Pictures = npt.NDArray[np.uint8]  # (n, height, width), or (n, height, width, 3) in colour
 
 
 def write_arrays(path: Path, arrays: Mapping[str, Pictures]) -> None:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from relive._util.tensorfile import FileError, read_tensors, write_tensors
-from relive.experiments.execute import Checkpoint, Progress
+from relive.experiments.execute import Checkpoint, PartialResult
 from relive.experiments.spec import RunSpec
 from relive.experiments.store import CHECKPOINT, Store
 
@@ -44,7 +44,7 @@ class FileCheckpoint(Checkpoint):
         self.path = store.directory(spec) / CHECKPOINT
         self.identity = {"spec": spec.to_json(), "versions": versions}
 
-    def load(self) -> tuple[dict[str, Tensor], Progress] | None:
+    def load(self) -> tuple[dict[str, Tensor], PartialResult] | None:
         self.store.prepare(self.spec)
         try:
             header, tensors = read_tensors(self.path, KIND, VERSION)
@@ -58,9 +58,9 @@ class FileCheckpoint(Checkpoint):
             return None
         samples = [tensors.pop(f"samples.{k}").numpy() for k in range(header.pop("n_samples"))]
         curve = [(task, step, row) for task, step, row in header.pop("curve")]
-        return tensors, Progress(**header, curve=curve, samples=samples)
+        return tensors, PartialResult(**header, curve=curve, samples=samples)
 
-    def save(self, state: dict[str, Tensor], progress: Progress) -> None:
+    def save(self, state: dict[str, Tensor], progress: PartialResult) -> None:
         header = {
             "identity": self.identity,
             "matrix": progress.matrix,

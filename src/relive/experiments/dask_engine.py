@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, ParamSpec, TypeVar
 
 from relive._util.errors import InputError, ReliveError
+from relive._util.registry import digest_of_address
 from relive._util.versions import versions as my_versions
 from relive.data.datasets.dataset import Dataset
 from relive.data.datasets.sources import load_data
@@ -31,24 +32,37 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 TOPIC = "relive"  # of the events that workers send
-PATIENCE = 5  # seconds in which a scheduler must answer
+CONNECT_TIMEOUT = 5  # seconds in which a scheduler must answer
 
 
 class Abandoned(ReliveError):  # noqa: N818
     """Nobody waits for this run any more: its sweep was stopped."""
 
 
-@dataclass
-class Outfit(WorkerPlugin):
-    """What every worker gets once, when it joins, however late: the data sets, and the leave to do runs.
+def _versions_here(names: list[str]) -> dict[str, str]:
+    """Return this process's versions; of what is no package of relive's own, a digest of the module of that name."""
+    mine = my_versions()
+    return mine | {name: _digest(name) for name in names if name not in mine}
 
-    The leave is a Dask resource that a run asks for: a worker that differs from the driver never gets it, and the
+
+def _digest(module: str) -> str:
+    try:
+        return digest_of_address(f"{module}:")
+    except InputError:
+        return "missing"
+
+
+@dataclass
+class WorkerSetup(WorkerPlugin):
+    """What every worker gets once, when it joins, however late: the data sets, and permission to do runs.
+
+    The permission is a Dask resource that a run asks for: a worker that differs from the driver never gets it, and the
     others get it once, since a run has its process to itself (the number of torch's threads is the process's).
 
     Parameters
     ----------
     versions
-        The driver's.
+        The driver's, and digests of the modules of installed packages that the runs need.
     data
         The data sets.
     """
@@ -59,23 +73,24 @@ class Outfit(WorkerPlugin):
 
     @property
     def name(self) -> str:
-        """The name of the plugin, and of the resource: the same only for the same outfit."""
+        """The name of the plugin, and of the resource: the same only for the same setup."""
         identity = [self.versions, [(data.name, data.digest) for data in self.data]]
         return f"relive-{hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:12]}"
 
     async def setup(self, worker: Worker) -> None:
-        differ = differences(my_versions(), self.versions)
+        differ = differences(_versions_here(list(self.versions)), self.versions)
         if differ:
-            worker.log_event(TOPIC, {"refused": f"worker {worker.address} is not used: it has {differ}"})
+            refusal = f"worker {worker.address} is not used: it has {differ}"
+            worker.log_event(TOPIC, {"refused": refusal, "setup": self.name})
             return
         for data in self.data:
             give(data)
         report_with(_Report(worker))
         await worker.set_resources(**{self.name: 1})
-        # Runs that have lost their last worker wait for one to join, and it had no leave when it did:
+        # Runs that have lost their last worker wait for one to join, and it had no permission when it did:
         worker.status = Status.paused
         worker.status = Status.running
-        worker.log_event(TOPIC, {"ready": worker.address, "outfit": self.name})
+        worker.log_event(TOPIC, {"ready": worker.address, "setup": self.name})
 
 
 @dataclass(frozen=True)
@@ -102,7 +117,7 @@ class DaskEngine(Engine):
         The address of its scheduler, such as ``tcp://127.0.0.1:8786``.
     """
 
-    writes_store = False
+    shares_files = False
 
     def __init__(self, scheduler: str) -> None:
         if "://" not in scheduler:
@@ -111,7 +126,7 @@ class DaskEngine(Engine):
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", VersionMismatchWarning)  # prepare() says it better
-                self._client: Any = Client(scheduler, timeout=PATIENCE, name="relive", set_as_default=False)
+                self._client: Any = Client(scheduler, timeout=CONNECT_TIMEOUT, name="relive", set_as_default=False)
         except (OSError, ValueError) as error:
             raise InputError(f"no Dask scheduler answers at {scheduler}: {error}") from error
         self._executor = self._client.get_executor()
@@ -123,20 +138,24 @@ class DaskEngine(Engine):
 
     def prepare(self, specs: Sequence[RunSpec], versions: dict[str, str], data_dir: str | None) -> None:
         """Refuse workers that differ from the driver, by name, and hand the others the data sets."""
+        modules = {home.rpartition(":")[0] for spec in specs for home in spec.homes if not home.startswith("relive.")}
+        versions = versions | {name: _digest(name) for name in sorted(modules) if not name.endswith(".py")}
         with self._reaching():
             self._refuse_others(versions)
         names = sorted({spec.dataset for spec in specs})
-        outfit = Outfit(versions, [load_data(name, data_dir, quiet=True) for name in names])
-        self._resource = outfit.name
-        self._executor = self._client.get_executor(pure=False, resources={outfit.name: 1})
+        setup = WorkerSetup(versions, [load_data(name, data_dir, quiet=True) for name in names])
+        self._resource = setup.name
+        self._executor = self._client.get_executor(pure=False, resources={setup.name: 1})
         with self._reaching():
-            self._client.subscribe_topic(TOPIC, self._hear)
-            self._client.register_plugin(outfit, name=outfit.name)
+            self._client.subscribe_topic(TOPIC, self._on_event)
+            self._client.register_plugin(setup, name=setup.name)
 
     def _refuse_others(self, versions: dict[str, str]) -> None:
         refused = []
         staying = [address for address, worker in self._workers().items() if not worker["status"].startswith("clos")]
-        answers = self._client.run(my_versions, workers=staying, on_error="return") if staying else {}
+        answers = (
+            self._client.run(_versions_here, list(versions), workers=staying, on_error="return") if staying else {}
+        )
         for address, answer in answers.items():
             differ = differences(answer, versions) if isinstance(answer, dict) else f"no working relive: {answer!r}"
             if differ:
@@ -194,12 +213,12 @@ class DaskEngine(Engine):
     def notes(self) -> list[str]:
         return drained(self._notes)
 
-    def _hear(self, event: tuple[float, dict[str, Any]]) -> None:
+    def _on_event(self, event: tuple[float, dict[str, Any]]) -> None:
         """Take an event of a worker; called in the client's thread."""
         message = event[1]
         if "run" in message:
             self._progress[message["run"]] = (message["task"], message["iteration"])
-        elif "refused" in message:
+        elif "refused" in message and message["setup"] == self._resource:
             self._notes.append(message["refused"])
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:

@@ -21,7 +21,7 @@ from relive.experiments.worker import NOTE, REPORT, RESULT, serve
 P = ParamSpec("P")
 T = TypeVar("T")
 
-LAST_WORDS = 10.0  # seconds that a worker which was told to stop may take
+STOP_TIMEOUT = 10.0  # seconds that a worker which was told to stop may take
 
 
 class WorkerDied(ReliveError):  # noqa: N818
@@ -31,7 +31,7 @@ class WorkerDied(ReliveError):  # noqa: N818
 class Engine(Executor):
     """An executor that knows how many runs it can do at a time, and where they are."""
 
-    writes_store: bool  # whether its workers see the driver's files
+    shares_files: bool  # whether its workers see the driver's files
 
     def prepare(self, specs: Sequence[RunSpec], versions: dict[str, str], data_dir: str | None) -> None:
         """Get ready for these runs, or refuse them; a sweep calls it once, before the first run."""
@@ -54,6 +54,23 @@ def drained(notes: deque[str]) -> list[str]:
     return [notes.popleft() for _ in range(len(notes))]
 
 
+class InProcess(Engine):
+    """A sweep's own process: a run is done when it is submitted, and what goes wrong is raised then, as it is."""
+
+    shares_files = True
+
+    def slots(self) -> int:
+        return 1
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        future: Future[T] = Future()
+        future.set_result(fn(*args, **kwargs))
+        return future
+
+    def progress(self) -> dict[str, tuple[int, int]]:
+        return {}
+
+
 class LocalEngine(Engine):
     """Worker processes on this machine, one torch thread each; a process starts when there is a run for it.
 
@@ -63,7 +80,7 @@ class LocalEngine(Engine):
         How many; as many as cores if not given.
     """
 
-    writes_store = True
+    shares_files = True
 
     def __init__(self, workers: int | None = None) -> None:
         if workers is not None and workers < 1:
@@ -150,7 +167,7 @@ class _Worker:
             wait([future])
         with contextlib.suppress(OSError):
             self.pipe.send(None)
-        self._listener.join(LAST_WORDS)
+        self._listener.join(STOP_TIMEOUT)
         self.process.kill()
         self._listener.join()
         self.pipe.close()

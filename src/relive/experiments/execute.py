@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from relive._util.fidelity import AS_RUN
 from relive._util.seeds import stream
 from relive._util.threads import check_threads, threads
 from relive._util.versions import provenance
@@ -21,7 +23,8 @@ from relive.data.datasets.dataset import Dataset
 from relive.data.datasets.sources import load_data
 from relive.data.protocols import protocol_of, tasks_of
 from relive.data.tasks import Task
-from relive.experiments.spec import PROBE_ROWS, RunResult, RunSpec, shown_as
+from relive.experiments.observer import Observer
+from relive.experiments.spec import PROBE_ROWS, RunResult, RunSpec, display_facts
 from relive.methods import make_method
 from relive.networks import GenerativeClassifier
 
@@ -29,33 +32,8 @@ PROBES_PER_TASK = 10
 N_SAMPLES = 100
 
 
-class Observer:
-    """Is told how a run is going, and is open (a context manager) while it goes; this one does not listen."""
-
-    def __enter__(self) -> Observer:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        pass
-
-    def resumed(self, done: int) -> None:
-        """The run goes on from a checkpoint, after that many tasks."""
-
-    def task_started(self, task: int) -> None:
-        """A task begins (counted from 0)."""
-
-    def stepped(self, task: int, iteration: int, loss: float) -> None:
-        """One training step was taken."""
-
-    def probed(self, task: int, accuracies: list[float]) -> None:
-        """The accuracy on each task so far, measured in passing."""
-
-    def task_finished(self, task: int, accuracies: list[float]) -> None:
-        """A task is learned; its row of the accuracy matrix."""
-
-
 @dataclass
-class Progress:
+class PartialResult:
     """What has come out of a run so far."""
 
     matrix: list[list[float]] = field(default_factory=list)
@@ -79,11 +57,11 @@ class Outcome:
 class Checkpoint:
     """Where a run keeps its state between tasks; this one keeps nothing."""
 
-    def load(self) -> tuple[dict[str, Tensor], Progress] | None:
+    def load(self) -> tuple[dict[str, Tensor], PartialResult] | None:
         """Return the state to go on from, if there is one."""
         return None
 
-    def save(self, state: dict[str, Tensor], progress: Progress) -> None:
+    def save(self, state: dict[str, Tensor], progress: PartialResult) -> None:
         """Keep the state after a finished task."""
 
 
@@ -109,29 +87,11 @@ def run(
         Where to keep the state after each task, and to go on from.
     """
     observer, checkpoint = observer or Observer(), checkpoint or Checkpoint()
-    check_threads(spec.threads)
-    spec.check_sources()
     data = data or load_data(spec.dataset, data_dir)
-    spec.check_data(data.digest)
+    _check(spec, data)
     tasks = tasks_of(spec.protocol, data, spec.tasks, spec.seed, spec.fidelity)
-    scenario = scenario_of(spec.scenario, [task.classes for task in tasks])
-    learner = Learner(
-        make_method(spec.method, **spec.settings),
-        scenario,
-        tasks[0].n_inputs,
-        encoder=spec.encoder,
-        shape=tasks[0].shape,
-        hidden=spec.hidden,
-        latent=spec.latent,
-        learning_rate=spec.learning_rate,
-        batch_size=spec.batch_size,
-        optimizer=spec.optimizer,
-        device=spec.device,
-        seed=spec.seed,
-        fidelity=spec.fidelity,
-        likelihood=data.likelihood,
-    )
-    progress = Progress()
+    learner = _learner(spec, data, tasks)
+    progress = PartialResult()
     kept = checkpoint.load()
     if kept is not None:
         state, progress = kept
@@ -150,8 +110,52 @@ def run(
     return Outcome(_result(spec, learner, tasks, progress), progress.samples)
 
 
+def check_runs(specs: Iterable[RunSpec], data_dir: Path | None = None, *, quiet: bool = False) -> dict[str, Dataset]:
+    """Refuse runs that cannot be done, before anything is written; return their data sets by name.
+
+    A learner is made for each kind of run, since a method refuses an encoder only then.
+    """
+    data: dict[str, Dataset] = {}
+    tasks: dict[tuple[str, str, int], list[Task]] = {}
+    for spec in {replace(spec, seed=0, settings={}, fidelity=AS_RUN): spec for spec in specs}.values():
+        if spec.dataset not in data:
+            data[spec.dataset] = load_data(spec.dataset, data_dir, quiet=quiet)
+        here, key = data[spec.dataset], (spec.dataset, spec.protocol, spec.tasks)
+        _check(spec, here)
+        if key not in tasks:
+            tasks[key] = tasks_of(spec.protocol, here, spec.tasks, spec.seed, spec.fidelity)
+        _learner(spec, here, tasks[key])
+    return data
+
+
+def _check(spec: RunSpec, data: Dataset) -> None:
+    """Refuse a run whose code or data are not those that were asked for, or that needs more than this machine has."""
+    check_threads(spec.threads)
+    spec.check_sources()
+    spec.check_data(data)
+
+
+def _learner(spec: RunSpec, data: Dataset, tasks: list[Task]) -> Learner:
+    return Learner(
+        make_method(spec.method, **spec.settings),
+        scenario_of(spec.scenario, [task.classes for task in tasks]),
+        tasks[0].n_inputs,
+        encoder=spec.encoder,
+        shape=tasks[0].shape,
+        hidden=spec.hidden,
+        latent=spec.latent,
+        learning_rate=spec.learning_rate,
+        batch_size=spec.batch_size,
+        optimizer=spec.optimizer,
+        device=spec.device,
+        seed=spec.seed,
+        fidelity=spec.fidelity,
+        likelihood=data.likelihood,
+    )
+
+
 def _learn_task(
-    learner: Learner, tasks: list[Task], k: int, spec: RunSpec, progress: Progress, observer: Observer
+    learner: Learner, tasks: list[Task], k: int, spec: RunSpec, progress: PartialResult, observer: Observer
 ) -> None:
     """Learn for the time of task k, looking at the accuracy now and then with the clock stopped."""
     every = max(1, spec.iters // PROBES_PER_TASK)
@@ -195,7 +199,7 @@ def _samples(learner: Learner, task: Task, rng: torch.Generator) -> list[npt.NDA
     return [pixels.reshape(N_SAMPLES, *task.shape).numpy()]
 
 
-def _result(spec: RunSpec, learner: Learner, tasks: list[Task], progress: Progress) -> RunResult:
+def _result(spec: RunSpec, learner: Learner, tasks: list[Task], progress: PartialResult) -> RunResult:
     return RunResult(
         spec=spec,
         average_accuracy=average_accuracy(progress.matrix),
@@ -208,5 +212,5 @@ def _result(spec: RunSpec, learner: Learner, tasks: list[Task], progress: Progre
         parameters=learner.n_parameters,
         stored_numbers=learner.method.stored_numbers(tasks),
         versions=provenance(),
-        shown=shown_as(spec),
+        shown=display_facts(spec),
     )

@@ -18,10 +18,11 @@ from relive._util.fidelity import AS_RUN, Fidelity, fidelity_of
 from relive._util.records import LATER, from_json, to_json
 from relive._util.registry import digest_of_address, is_address, short_name
 from relive.core.catalogue import OPTIMIZERS
-from relive.core.facts import MethodFacts
-from relive.data.catalogue import protocol_facts
-from relive.data.datasets.sources import digests_of_data
-from relive.methods import METHODS, method_facts
+from relive.core.facts import MethodFacts, facts_of
+from relive.data.catalogue import PROTOCOLS, protocol_facts
+from relive.data.datasets.dataset import Dataset
+from relive.data.datasets.sources import digest_of_data
+from relive.methods import METHODS, method_class, method_facts
 from relive.networks.catalogue import ENCODERS
 
 SCENARIO_NAMES = ("task", "domain", "class")
@@ -127,16 +128,32 @@ class RunSpec:
         own = {"settings": dict(self.settings), "fidelity": self.fidelity.to_json()}
         return to_json(self) | own | ({"sources": dict(self.sources)} if self.sources else {})
 
+    @property
+    def homes(self) -> list[str]:
+        """Where the code is that its method, protocol, encoder and optimizer name: ``package.module:Thing``."""
+        named = (
+            (METHODS, self.method),
+            (PROTOCOLS, self.protocol),
+            (ENCODERS, self.encoder),
+            (OPTIMIZERS, self.optimizer),
+        )
+        return [name if is_address(name) else registry[name].home for registry, name in named]
+
     def check_sources(self) -> None:
         """Refuse to run a file that is not what it was when the spec was made."""
-        for address in (self.method, self.protocol, self.encoder, self.optimizer):
+        for address in self.homes:
             if address in self.sources:
                 self._check_same(address, digest_of_address(address))
 
-    def check_data(self, digest: str) -> None:
-        """Refuse a data set that is not what it was when the spec was made; ``digest`` is of the one at hand."""
-        if self.dataset in self.sources:
-            self._check_same(self.dataset, digest)
+    def check_data(self, data: Dataset) -> None:
+        """Refuse a data set that is not the one that the spec was made for."""
+        if data.name == self.dataset and self.dataset in self.sources:
+            self._check_same(self.dataset, data.digest)
+        elif data.name != self.dataset or data.digest:
+            raise InputError(
+                f"this run is of the data set {self.dataset!r}, and the data given are others, called {data.name!r}: "
+                "make its spec with make_spec(..., dataset=data)"
+            )
 
     def _check_same(self, source: str, now: str) -> None:
         then = self.sources[source]
@@ -246,7 +263,7 @@ def make_spec(
     scenario: str = "class",
     method: str = "rtf",
     *,
-    dataset: str | os.PathLike[str] = "mnist",
+    dataset: str | os.PathLike[str] | Dataset = "mnist",
     encoder: str | None = None,
     optimizer: str = "adam",
     device: str = "cpu",
@@ -256,6 +273,8 @@ def make_spec(
     **changes: Any,
 ) -> RunSpec:
     """Return a spec with the protocol's presets and the method's default settings, any field changed by name.
+
+    A ``Dataset`` that was made in Python is known by a digest of its contents; ``run(spec, data=...)`` takes it again.
 
     >>> spec = make_spec("split", "class", "si", seed=3, iters=100)
     >>> spec.iters, spec.hidden, dict(spec.settings)
@@ -267,7 +286,7 @@ def make_spec(
         If a name is unknown, a value is out of range, or the method cannot work in the scenario.
     """
     facts, preset = method_facts(method), protocol_facts(protocol)
-    dataset, encoder = os.fspath(dataset), encoder or facts.encoder
+    encoder = encoder or facts.encoder
     for name in changes:
         if name not in preset.preset and name != "threads":
             raise unknown("field of RunSpec", name, [f.name for f in fields(RunSpec)])
@@ -277,7 +296,7 @@ def make_spec(
         protocol=protocol,
         scenario=scenario,
         method=method,
-        dataset=dataset,
+        dataset=dataset.name if isinstance(dataset, Dataset) else os.fspath(dataset),
         encoder=encoder,
         optimizer=optimizer,
         device=_resolved(device),
@@ -290,7 +309,8 @@ def make_spec(
     facts.check_scenario(scenario)
     ENCODERS.check(encoder)
     OPTIMIZERS.check(optimizer)
-    return replace(spec, sources={**spec.sources, **digests_of_data(dataset)})
+    digest = dataset.digest if isinstance(dataset, Dataset) else digest_of_data(spec.dataset)
+    return replace(spec, sources={**spec.sources, spec.dataset: digest}) if digest else spec
 
 
 def _resolved(device: str) -> str:
@@ -302,18 +322,18 @@ def _resolved(device: str) -> str:
     return str(device_of(device))
 
 
-def shown_as(spec: RunSpec) -> dict[str, str]:
+def display_facts(spec: RunSpec) -> dict[str, str]:
     """Return how a spec's method and protocol are shown, if that does not stand in a catalogue."""
     known = {}
     if is_address(spec.method):
-        facts = method_facts(spec.method)
+        facts = facts_of(method_class(spec.method))  # as the file has them now
         known = {"title": facts.title, "colour": facts.colour, "marker": facts.marker}
     if is_address(spec.protocol):
         known["protocol"] = protocol_facts(spec.protocol).title
     return {name: value for name, value in known.items() if value}
 
 
-def know_methods(results: Iterable[RunResult]) -> None:
+def register_methods_in(results: Iterable[RunResult]) -> None:
     """Put methods that only results speak of into the catalogue, so that all that is shown of them has their names."""
     for result in results:
         name = result.spec.method

@@ -1,4 +1,7 @@
-"""Many runs on an engine: what is done is skipped, what fails is retried once and reported, nothing is done twice."""
+"""The lifecycle of runs, one or many: lease, skip what is done, run on an engine, store, retry once what fails.
+
+``relive run`` is a sweep of one run in its own process; ``compare``, ``paper`` and ``grid`` are sweeps of many.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +16,14 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
+from relive._util.registry import files_at
 from relive._util.versions import versions
+from relive.experiments.arrays import Pictures
 from relive.experiments.engines import Engine
 from relive.experiments.resultfile import DamagedResult, StoreError
 from relive.experiments.spec import SCENARIO_NAMES, RunResult, RunSpec, make_spec
 from relive.experiments.store import Store
-from relive.experiments.worker import Job, Samples, VersionsDiffer, work
+from relive.experiments.worker import Job, VersionsDiffer, work
 from relive.methods import method_facts
 
 TICK = 0.25  # seconds between two looks at the engine
@@ -73,13 +78,12 @@ class Status:
     progress: dict[str, tuple[int, int]] = field(default_factory=dict)
     elsewhere: int = 0  # runs that another sweep is doing
     failures: list[Failure] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)  # damaged results, retries, runs that go on, workers refused or lost
     done_share: float = 0.0  # of the whole cost, what is finished or under way in parts
     found_share: float = 0.0  # of it, what was there before this sweep
-    waits_for: str = ""  # while nothing runs: who is to do something
+    waiting_for: str = ""  # while nothing runs: who is to do something
 
 
-Watch = Callable[[Status], None]
+OnStatus = Callable[[Status], None]
 
 
 @dataclass
@@ -106,6 +110,10 @@ class Sweep:
         Where workers look for data first.
     work
         What does a job; tests and benchmarks put something shorter in its place.
+    again
+        Whether runs that are done are done again.
+    note
+        Is told what the user should know: damaged results, retries, runs that go on, workers refused or lost.
     """
 
     def __init__(
@@ -114,12 +122,17 @@ class Sweep:
         store: Store,
         engine: Engine,
         data_dir: str | None = None,
-        work: Callable[[Job], tuple[dict[str, Any], Samples]] = work,
+        work: Callable[[Job], tuple[dict[str, Any], list[Pictures]]] = work,
+        *,
+        again: bool = False,
+        note: Callable[[str], None] = lambda text: None,
     ) -> None:
         self.store = store
         self.engine = engine
         self.data_dir = data_dir
         self.work = work
+        self.again = again
+        self.note = note
         self.versions = versions()
         self.waiting = deque(sorted({spec.name: spec for spec in specs}.values(), key=cost, reverse=True))
         self.elsewhere: set[str] = set()
@@ -132,8 +145,8 @@ class Sweep:
         self.fatal: StoreError | VersionsDiffer | None = None
         self.resumed: dict[str, float] = {}  # what of a run was there when it first said how it goes
 
-    def run(self, watch: Watch | None = None) -> Status:
-        """Do it all, and return how it ended; ``watch`` is called about four times a second.
+    def run(self, on_status: OnStatus | None = None) -> Status:
+        """Do it all, and return how it ended; ``on_status`` is called about four times a second.
 
         Whatever stops it ends the workers; finished runs and finished tasks are kept.
         """
@@ -143,14 +156,14 @@ class Sweep:
                 self.engine.prepare(left, self.versions, self.data_dir)
             while (self.waiting and self.fatal is None) or self.running:
                 if self.fatal is None:
-                    self._fill()
+                    self._submit_free()
                 if self.running:
-                    self._await()
+                    self._collect_finished()
                 elif self.waiting:  # everything left is being done by another sweep, or there are no workers
                     time.sleep(TICK)
-                self._look()
-                if watch is not None:
-                    watch(self.status)
+                self._update_status()
+                if on_status is not None:
+                    on_status(self.status)
             if self.fatal is not None:
                 raise self.fatal
         except BaseException:
@@ -165,16 +178,16 @@ class Sweep:
         """Return what is not done yet; the rest is counted before anything is begun, so that times left are right."""
         left = []
         for spec in self.waiting:
-            if not self.store.has_checkpoint(spec) and self._is_done(spec):
-                self._count(spec)
+            if not self.again and not self.store.has_checkpoint(spec) and self._is_done(spec):
+                self._mark_done(spec)
             else:
                 left.append(spec)
         self.waiting = deque(left)
         self.found = self.finished
-        self._look()
+        self._update_status()
         return left
 
-    def _fill(self) -> None:
+    def _submit_free(self) -> None:
         """Give the engine as many runs as it has slots for."""
         slots = self.engine.slots()
         free = slots - len(self.running)
@@ -187,16 +200,15 @@ class Sweep:
                     self.elsewhere.add(spec.name)
                     continue
                 self.elsewhere.discard(spec.name)
-                done = self.store.load_or_set_aside(spec, self.status.notes.append) is not None  # since we looked
-                self.store.tidy(spec)
-                if done:
-                    self._count(spec)
+                if self.store.load_or_set_aside(spec, self.note) is not None and not self.again:  # since we looked
+                    self.store.tidy(spec)
+                    self._mark_done(spec)
                 else:
                     self._start(spec, lease)
                     free -= 1
         self.waiting.extend(refused)
         self.status.elsewhere = len(self.elsewhere)
-        self.status.waits_for = "" if self.running or not self.waiting else "another sweep" if slots else "workers"
+        self.status.waiting_for = "" if self.running or not self.waiting else "another sweep" if slots else "workers"
 
     def _is_done(self, spec: RunSpec) -> bool:
         """Return whether there is a whole result; a damaged one is seen to by who holds the run."""
@@ -208,12 +220,13 @@ class Sweep:
     def _start(self, spec: RunSpec, lease: ExitStack) -> None:
         """Submit a run, which from then on owns its lease."""
         attempt = self.attempts[spec.name] = self.attempts.get(spec.name, 0) + 1
-        runs_dir = str(self.store.root) if self.engine.writes_store else None
-        job = Job(spec.to_json(), self.versions, runs_dir, self.data_dir)
+        here = self.engine.shares_files
+        runs_dir, files = (str(self.store.root), {}) if here else (None, files_at(spec.homes))
+        job = Job(spec.to_json(), self.versions, runs_dir, self.data_dir, files)
         future = self.engine.submit(self.work, job)
         self.running[future] = _Run(spec, attempt, lease.pop_all())
 
-    def _await(self) -> None:
+    def _collect_finished(self) -> None:
         """Wait a moment for runs to end; their futures are let go here, for an engine keeps a result until then."""
         over, _ = wait(self.running, timeout=TICK, return_when=FIRST_COMPLETED)
         for future in over:
@@ -229,25 +242,26 @@ class Sweep:
             if error is None:
                 result, samples = future.result()
                 self.store.save(RunResult.from_json(result), samples)
-                self._count(run.spec)
+                self._mark_done(run.spec)
             elif isinstance(error, StoreError | VersionsDiffer):
-                self.status.notes.append(f"{run.spec.name}: {error}; no more runs are begun")  # they would fail too
+                self.note(f"{run.spec.name}: {error}; no more runs are begun")  # they would fail too
                 self.fatal = self.fatal or error
             elif run.attempt < ATTEMPTS:
-                self.status.notes.append(f"{run.spec.name} failed and is tried again: {error!r}")
+                self.note(f"{run.spec.name} failed and is tried again: {error!r}")
                 self.waiting.appendleft(run.spec)
             else:
                 self.status.failures.append(Failure(run.spec, "".join(traceback.format_exception(error))))
 
-    def _count(self, spec: RunSpec) -> None:
+    def _mark_done(self, spec: RunSpec) -> None:
         self.status.done += 1
         self.finished += cost(spec)
 
-    def _look(self) -> None:
+    def _update_status(self) -> None:
         """Bring the status up to date."""
         status = self.status
         status.progress = self.engine.progress()
-        status.notes += self.engine.notes()
+        for text in self.engine.notes():
+            self.note(text)
         status.running = [run.spec for run in self.running.values()]
         under_way = 0.0
         for spec in status.running:

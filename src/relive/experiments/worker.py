@@ -11,25 +11,24 @@ import socket
 import threading
 import time
 import traceback
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from relive._util.errors import ReliveError
+from relive._util.registry import with_files
 from relive.data.datasets.dataset import Dataset
 from relive.data.datasets.sources import load_data
+from relive.experiments.arrays import Pictures
+from relive.experiments.observer import Observer
 from relive.experiments.spec import RunSpec
 
 REPORT_EVERY = 0.5  # seconds between two reports of one run
 REPORT, NOTE, RESULT, ERROR = "report", "note", "result", "error"  # what a local worker's messages are
 
-Samples = list[npt.NDArray[np.uint8]]
 Report = Callable[[str, int, int], None]  # run's name, task (from 1), iteration
 Note = Callable[[str], None]
 
@@ -48,12 +47,15 @@ class Job:
         Where the worker keeps the run's checkpoint, or None if only the driver writes there.
     data_dir
         Where the data set lies, or None for the usual places.
+    files
+        The files of code that the spec names, by path, for a worker that does not see the driver's.
     """
 
     spec: dict[str, Any]
     versions: dict[str, str]
     runs_dir: str | None = None
     data_dir: str | None = None
+    files: Mapping[str, bytes] = field(default_factory=dict)
 
 
 class VersionsDiffer(ReliveError):  # noqa: N818
@@ -65,12 +67,12 @@ class _Process:
 
     report: Report = staticmethod(lambda name, task, iteration: None)
     note: Note = staticmethod(lambda text: None)
-    given: dict[str, Dataset] = {}  # noqa: RUF012 - data sets that were sent to this process
+    given: dict[tuple[str, str], Dataset] = {}  # noqa: RUF012 - data sets that were sent to it, by name and digest
 
 
 def give(data: Dataset) -> None:
     """Hand this process a data set, so that it need not look for it."""
-    _Process.given[data.name] = data
+    _Process.given[data.name, data.digest] = data
 
 
 def report_with(report: Report, note: Note = lambda text: None) -> None:
@@ -100,37 +102,62 @@ def check_versions(mine: dict[str, str], drivers: dict[str, str]) -> None:
         )
 
 
-def work(job: Job) -> tuple[dict[str, Any], Samples]:
-    """Do a run and return its result, as JSON, with its samples."""
+class _Reporter(Observer):
+    """Sends how a run goes to the driver, now and then."""
+
+    def __init__(self, spec: RunSpec) -> None:
+        self.spec = spec
+        self.last = 0.0
+
+    def resumed(self, done: int) -> None:
+        _Process.note(f"{self.spec.name} goes on after task {done} of {self.spec.tasks}")
+
+    def stepped(self, task: int, iteration: int, loss: float) -> None:
+        now = time.monotonic()
+        if now - self.last >= REPORT_EVERY:
+            self.last = now
+            _Process.report(self.spec.name, task + 1, iteration)
+
+
+def work(job: Job) -> tuple[dict[str, Any], list[Pictures]]:
+    """Do a run in a worker process, and tell the driver how it goes."""
     from relive._util.versions import versions
-    from relive.experiments.checkpoint import FileCheckpoint
-    from relive.experiments.execute import Observer, run
-    from relive.experiments.store import Store
 
     check_versions(versions(), job.versions)
     spec = RunSpec.from_json(job.spec)
+    wanted = spec.dataset, spec.sources.get(spec.dataset, "")
+    data = _Process.given.get(wanted) or _load(*wanted, job.data_dir)
+    return execute_job(job, data, _Reporter(spec), _Process.note)
 
-    class Reporter(Observer):
-        last = 0.0
 
-        def resumed(self, done: int) -> None:
-            _Process.note(f"{spec.name} goes on after task {done} of {spec.tasks}")
+def execute_job(job: Job, data: Dataset, observer: Observer, note: Note) -> tuple[dict[str, Any], list[Pictures]]:
+    """Do a run in this process and return its result, as JSON, with its samples.
 
-        def stepped(self, task: int, iteration: int, loss: float) -> None:
-            now = time.monotonic()
-            if now - self.last >= REPORT_EVERY:
-                self.last = now
-                _Process.report(spec.name, task + 1, iteration)
+    Parameters
+    ----------
+    job
+        The run.
+    data
+        Its data set.
+    observer
+        Is told how it goes.
+    note
+        Is told what else the user should know, such as that a checkpoint cannot be used.
+    """
+    from relive.experiments.checkpoint import FileCheckpoint
+    from relive.experiments.execute import run
+    from relive.experiments.store import Store
 
-    store = Store(Path(job.runs_dir)) if job.runs_dir else None
-    checkpoint = FileCheckpoint(store, spec, versions(), _Process.note) if store else None
-    data = _Process.given.get(spec.dataset) or _load(spec.dataset, job.data_dir)
-    outcome = run(spec, data=data, observer=Reporter(), checkpoint=checkpoint)
+    spec = RunSpec.from_json(job.spec)
+    checkpoint = FileCheckpoint(Store(Path(job.runs_dir)), spec, job.versions, note) if job.runs_dir else None
+    with with_files(job.files), observer:
+        outcome = run(spec, data=data, observer=observer, checkpoint=checkpoint)
     return outcome.result.to_json(), outcome.samples
 
 
 @functools.lru_cache(maxsize=3)
-def _load(name: str, data_dir: str | None) -> Dataset:
+def _load(name: str, digest: str, data_dir: str | None) -> Dataset:
+    """Return a data set; ``digest`` tells whether it is still the one that was loaded before."""
     return load_data(name, data_dir, quiet=True)
 
 
@@ -140,7 +167,7 @@ def serve(pipe: Connection, driver: int) -> None:
     Ctrl-C is left to the driver; when the driver dies, however, the process dies too.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_die_with, args=(driver,), daemon=True).start()
+    threading.Thread(target=_exit_with, args=(driver,), daemon=True).start()
     report_with(lambda *report: pipe.send((REPORT, report)), lambda text: pipe.send((NOTE, text)))
     with contextlib.suppress(EOFError, OSError):  # the driver is gone
         while call := pipe.recv():
@@ -152,7 +179,7 @@ def serve(pipe: Connection, driver: int) -> None:
             pipe.send(answer)
 
 
-def _die_with(driver: int) -> None:
+def _exit_with(driver: int) -> None:
     """End this process when the driver, which started it, is its parent no more."""
     while os.getppid() == driver:
         time.sleep(0.2)

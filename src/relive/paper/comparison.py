@@ -12,7 +12,15 @@ from relive._util.errors import unknown
 from relive._util.statistics import ALPHA, holm, mean_and_sem, welch, welch_margin
 from relive.experiments.compare import percents
 from relive.experiments.spec import SCENARIO_NAMES, RunResult
-from relive.paper.published import GRIDS, PROTOCOL_NAMES, PUBLISHED, RUNS_PER_CELL, Cell, counts, preset_settings
+from relive.paper.published import (
+    GRIDS,
+    PROTOCOL_NAMES,
+    PUBLISHED,
+    RUNS_PER_CELL,
+    PublishedCell,
+    counts,
+    preset_settings,
+)
 from relive.paper.tuned import Tuned, as_in_paper
 
 TESTED_RUNS = 3  # with two, a spread near 0 comes by chance too often for a test
@@ -54,7 +62,7 @@ class Compared:
     scenario: str
     method: str
     settings: Mapping[str, float] | None
-    published: Cell
+    published: PublishedCell
     runs: tuple[RunResult, ...] = ()
     mean: float | None = None
     sem: float | None = None
@@ -155,7 +163,11 @@ def counted(results: Iterable[RunResult], settings: Mapping[str, float]) -> list
 
 
 def _judged(
-    scenario: str, method: str, settings: Mapping[str, float] | None, runs: Sequence[RunResult], published: Cell
+    scenario: str,
+    method: str,
+    settings: Mapping[str, float] | None,
+    runs: Sequence[RunResult],
+    published: PublishedCell,
 ) -> Compared:
     """Return a cell with its numbers; the verdict of a tested cell waits for the correction."""
     cell = Compared(scenario, method, settings, published)

@@ -7,13 +7,14 @@ from typing import Any, NamedTuple
 from relive.data.catalogue import PROTOCOLS
 
 
-class Cell(NamedTuple):
+class PublishedCell(NamedTuple):
     """A published average accuracy in percent, and its standard error over 20 runs."""
 
     mean: float
     sem: float
 
 
+PAPER_DATASET = "mnist"
 PROTOCOL_NAMES = ("split", "permuted")
 RUNS_PER_CELL = 20
 FIRST_SEED = 1  # the tables' runs have seeds 1, 2, …
@@ -64,32 +65,32 @@ NOTHING_BEYOND = {"proportion": 0.0, "gamma": 1.0}  # edges of a grid because th
 
 _TABLES = {
     "split": {
-        "none": (Cell(85.15, 1.00), Cell(57.33, 1.66), Cell(19.90, 0.02)),
-        "xdg": (Cell(98.74, 0.31), None, None),
-        "ewc": (Cell(85.48, 1.20), Cell(57.80, 1.61), Cell(19.90, 0.02)),
-        "online-ewc": (Cell(85.22, 1.06), Cell(57.60, 1.66), Cell(19.90, 0.02)),
-        "si": (Cell(99.14, 0.11), Cell(63.77, 1.18), Cell(20.04, 0.08)),
-        "lwf": (Cell(99.60, 0.03), Cell(71.02, 1.26), Cell(24.17, 0.51)),
-        "dgr": (Cell(99.47, 0.03), Cell(95.74, 0.23), Cell(91.24, 0.33)),
-        "dgr-distill": (Cell(99.59, 0.03), Cell(96.94, 0.14), Cell(91.84, 0.27)),
-        "rtf": (Cell(99.66, 0.03), Cell(97.31, 0.11), Cell(92.56, 0.21)),
-        "offline": (Cell(99.64, 0.03), Cell(98.41, 0.06), Cell(97.93, 0.04)),
+        "none": (PublishedCell(85.15, 1.00), PublishedCell(57.33, 1.66), PublishedCell(19.90, 0.02)),
+        "xdg": (PublishedCell(98.74, 0.31), None, None),
+        "ewc": (PublishedCell(85.48, 1.20), PublishedCell(57.80, 1.61), PublishedCell(19.90, 0.02)),
+        "online-ewc": (PublishedCell(85.22, 1.06), PublishedCell(57.60, 1.66), PublishedCell(19.90, 0.02)),
+        "si": (PublishedCell(99.14, 0.11), PublishedCell(63.77, 1.18), PublishedCell(20.04, 0.08)),
+        "lwf": (PublishedCell(99.60, 0.03), PublishedCell(71.02, 1.26), PublishedCell(24.17, 0.51)),
+        "dgr": (PublishedCell(99.47, 0.03), PublishedCell(95.74, 0.23), PublishedCell(91.24, 0.33)),
+        "dgr-distill": (PublishedCell(99.59, 0.03), PublishedCell(96.94, 0.14), PublishedCell(91.84, 0.27)),
+        "rtf": (PublishedCell(99.66, 0.03), PublishedCell(97.31, 0.11), PublishedCell(92.56, 0.21)),
+        "offline": (PublishedCell(99.64, 0.03), PublishedCell(98.41, 0.06), PublishedCell(97.93, 0.04)),
     },
     "permuted": {
-        "none": (Cell(81.79, 0.48), Cell(78.51, 0.24), Cell(17.26, 0.19)),
-        "xdg": (Cell(91.40, 0.23), None, None),
-        "ewc": (Cell(94.74, 0.05), Cell(94.31, 0.11), Cell(25.04, 0.50)),
-        "online-ewc": (Cell(95.96, 0.06), Cell(94.42, 0.13), Cell(33.88, 0.49)),
-        "si": (Cell(94.75, 0.14), Cell(95.33, 0.11), Cell(29.31, 0.62)),
-        "lwf": (Cell(69.84, 0.46), Cell(72.64, 0.52), Cell(22.64, 0.23)),
-        "dgr": (Cell(92.52, 0.08), Cell(95.09, 0.04), Cell(92.19, 0.09)),
-        "dgr-distill": (Cell(97.51, 0.01), Cell(97.35, 0.02), Cell(96.38, 0.03)),
-        "rtf": (Cell(97.31, 0.01), Cell(97.06, 0.02), Cell(96.23, 0.04)),
-        "offline": (Cell(97.68, 0.01), Cell(97.59, 0.01), Cell(97.59, 0.02)),
+        "none": (PublishedCell(81.79, 0.48), PublishedCell(78.51, 0.24), PublishedCell(17.26, 0.19)),
+        "xdg": (PublishedCell(91.40, 0.23), None, None),
+        "ewc": (PublishedCell(94.74, 0.05), PublishedCell(94.31, 0.11), PublishedCell(25.04, 0.50)),
+        "online-ewc": (PublishedCell(95.96, 0.06), PublishedCell(94.42, 0.13), PublishedCell(33.88, 0.49)),
+        "si": (PublishedCell(94.75, 0.14), PublishedCell(95.33, 0.11), PublishedCell(29.31, 0.62)),
+        "lwf": (PublishedCell(69.84, 0.46), PublishedCell(72.64, 0.52), PublishedCell(22.64, 0.23)),
+        "dgr": (PublishedCell(92.52, 0.08), PublishedCell(95.09, 0.04), PublishedCell(92.19, 0.09)),
+        "dgr-distill": (PublishedCell(97.51, 0.01), PublishedCell(97.35, 0.02), PublishedCell(96.38, 0.03)),
+        "rtf": (PublishedCell(97.31, 0.01), PublishedCell(97.06, 0.02), PublishedCell(96.23, 0.04)),
+        "offline": (PublishedCell(97.68, 0.01), PublishedCell(97.59, 0.01), PublishedCell(97.59, 0.02)),
     },
 }
 
-PUBLISHED: dict[tuple[str, str, str], Cell] = {
+PUBLISHED: dict[tuple[str, str, str], PublishedCell] = {
     (protocol, scenario, method): cell
     for protocol, table in _TABLES.items()
     for method, row in table.items()

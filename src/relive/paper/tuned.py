@@ -8,10 +8,10 @@ from itertools import product
 
 from relive._util.fidelity import AS_RUN
 from relive.experiments.spec import RunResult, RunSpec
-from relive.paper.published import GRID_SEED, GRIDS, PRESETS, PROTOCOL_NAMES, preset_settings
+from relive.paper.published import GRID_SEED, GRIDS, PAPER_DATASET, PRESETS, PROTOCOL_NAMES, preset_settings
 
-Cell = tuple[str, str, str]  # protocol, scenario, method
-Tuned = dict[Cell, dict[str, float]]
+CellKey = tuple[str, str, str]  # protocol, scenario, method
+Tuned = dict[CellKey, dict[str, float]]
 
 
 def as_in_paper(spec: RunSpec, settings: Mapping[str, float]) -> bool:
@@ -20,7 +20,7 @@ def as_in_paper(spec: RunSpec, settings: Mapping[str, float]) -> bool:
         protocol=spec.protocol,
         scenario=spec.scenario,
         method=spec.method,
-        dataset="mnist",
+        dataset=PAPER_DATASET,
         seed=spec.seed,
         settings=settings,
         fidelity=AS_RUN,

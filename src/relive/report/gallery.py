@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 from relive.data.datasets.dataset import Dataset
 from relive.data.datasets.sources import load_data, survey
+from relive.experiments.arrays import Pictures
 from relive.experiments.compare import OWN_CORE, SideBySide
 from relive.experiments.resultfile import DamagedResult
 from relive.experiments.spec import PROBE_ROWS, SCENARIO_NAMES, RunResult
@@ -75,7 +76,7 @@ def examples(data_dir: Path | None = None) -> list[Drawn]:
     ]
 
 
-def _one_of_each(data: Dataset) -> pictures.Pictures:
+def _one_of_each(data: Dataset) -> Pictures:
     """Return the first test picture of every class."""
     rows = [int(np.flatnonzero(data.test_labels == label)[0]) for label in range(data.n_classes)]
     return data.test_inputs[rows]

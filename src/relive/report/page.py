@@ -61,34 +61,35 @@ class Report:
 
     @cached_property
     def tables(self) -> list[Comparison]:
-        """The comparisons to show: each protocol's, and the tuned one where something was searched."""
+        """The comparisons to show: each protocol's that has runs, and the tuned one where something was searched."""
         shown = []
-        for protocol in PROTOCOL_NAMES:
-            if protocol in self.without_runs:
-                continue
+        for protocol in self.protocols:
             shown.append(compare(self.results, protocol))
             if any(cell[0] == protocol for cell in self.tuned):
                 shown.append(compare(self.results, protocol, self.tuned))
         return shown
 
     @cached_property
-    def without_runs(self) -> list[str]:
-        """The paper's protocols that no run is of."""
-        there = {run.spec.protocol for run in self.results if as_in_paper(run.spec, run.spec.settings)}
-        return [name for name in PROTOCOL_NAMES if name not in there]
+    def protocols(self) -> list[str]:
+        """The paper's protocols of which a cell has runs, or a search has chosen."""
+        tables = {name: compare(self.results, name) for name in PROTOCOL_NAMES}
+        searched = {protocol for protocol, _, _ in self.tuned}
+        return [name for name in tables if name in searched or any(cell.n for cell in tables[name].cells.values())]
 
     @cached_property
     def own(self) -> list[SideBySide]:
-        """The runs that are not the paper's experiments, those that can be compared together."""
-        return side_by_side(run for run in self.results if not as_in_paper(run.spec, run.spec.settings))
+        """The runs that are in no table of the paper's experiments, those that can be compared together."""
+        return side_by_side(
+            run
+            for run in self.results
+            if run.spec.protocol not in self.protocols or not as_in_paper(run.spec, run.spec.settings)
+        )
 
     @cached_property
     def best(self) -> list[Comparison]:
         """For each protocol the runs that figures and claims are about: with tuned settings where there are any."""
         return [
-            preferred(compare(self.results, name), compare(self.results, name, self.tuned))
-            for name in PROTOCOL_NAMES
-            if name not in self.without_runs
+            preferred(compare(self.results, name), compare(self.results, name, self.tuned)) for name in self.protocols
         ]
 
     @cached_property

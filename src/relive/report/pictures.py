@@ -10,14 +10,12 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from relive.experiments.arrays import Pictures
 from relive.experiments.spec import RunResult
 from relive.report.figures import accuracy_figure, save
 
-Pictures = npt.NDArray[np.uint8]  # (n, height, width), or (n, height, width, 3) in colour
-Samples = list[Pictures]
 
-
-def draw_run(result: RunResult, samples: Samples, directory: Path) -> None:
+def draw_run(result: RunResult, samples: list[Pictures], directory: Path) -> None:
     """Draw the pictures of a run into its directory, as PNG."""
     save(accuracy_figure(result), directory, "accuracy", ["png"])
     if samples:
@@ -75,7 +73,7 @@ def permuted_examples(
     return figure
 
 
-def samples_figure(rows: Sequence[tuple[str, Samples]], tasks: Sequence[int]) -> Figure:
+def samples_figure(rows: Sequence[tuple[str, list[Pictures]]], tasks: Sequence[int]) -> Figure:
     """Return what generators replay after some tasks (figure 6), a row per run.
 
     Parameters
@@ -96,7 +94,7 @@ def samples_figure(rows: Sequence[tuple[str, Samples]], tasks: Sequence[int]) ->
     return figure
 
 
-def replay_figure(samples: Samples, per_task: int = 20) -> Figure:
+def replay_figure(samples: list[Pictures], per_task: int = 20) -> Figure:
     """Return a row of generated inputs for every task of one run: what is replayed after it."""
     figure = Figure(figsize=(10, 0.5 * len(samples) + 0.5), layout="constrained")
     axes = figure.subplots(len(samples), 1, squeeze=False)[:, 0]

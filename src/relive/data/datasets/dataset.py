@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -21,15 +21,13 @@ class Dataset:
         The data set's name, or the file, folder or loader that it comes from.
     train_inputs, test_inputs : numpy.ndarray
         Shape (n, height, width) for grey pictures, (n, height, width, 3) for colour, (n, features) for anything else.
-        Bytes, or float32: numbers in [0, 1], or standardised ones.
+        Bytes, or floats. Those outside [0, 1] are standardised when tasks are made, by the first of them.
     train_labels, test_labels : numpy.ndarray
         The class of each input, 0 to K - 1.
     top : int
         The highest value of a byte: the one that becomes 1.
     classes : tuple of str
         What people call the classes; their numbers if it is empty.
-    digest : str
-        A short digest of what it was read from, if it is not in the catalogue.
     """
 
     name: str
@@ -39,7 +37,18 @@ class Dataset:
     test_labels: NDArray[Any]
     top: int = 255
     classes: tuple[str, ...] = ()
-    digest: str = ""
+    _digest: str | None = field(default=None, init=False, repr=False)  # not init: who replaces arrays loses it
+
+    @property
+    def digest(self) -> str:
+        """A short digest of what it was read from, or else of its contents; none if the catalogue has its name."""
+        return self.sha256[:12] if self._digest is None else self._digest
+
+    def with_digest(self, digest: str) -> Dataset:
+        """Return the same data set, known by this digest of what it was read from."""
+        known = replace(self)
+        object.__setattr__(known, "_digest", digest)
+        return known
 
     @property
     def n_classes(self) -> int:

@@ -89,10 +89,10 @@ class Mirror:
 
     def fetch(self, files: Sequence[File], progress: Progress) -> dict[str, bytes]:
         """Return the files that the mirror serves, giving up at the first that fails; see :class:`Source`."""
-        self._knock(f"{self.url}/{files[0].name}.gz")
+        self._check_reachable(f"{self.url}/{files[0].name}.gz")
         return {file.name: self._download(file, progress) for file in files}
 
-    def _knock(self, url: str) -> None:
+    def _check_reachable(self, url: str) -> None:
         """Raise unless the mirror answers in time.
 
         Resolving a name, and connecting to each of its addresses in turn, know no common time limit, so this

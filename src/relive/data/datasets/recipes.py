@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ from relive.data.datasets.fetchers import Folder, Mirror, Source, Wheel
 from relive.data.datasets.files import File
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from relive._util.console import Console
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class Recipe:
         if any(copy.problem for copy in copies):
             files |= _fetch(self, copies, *data_home(data_dir), quiet)
         train, train_labels, test, test_labels = (idx.from_bytes(raw, file) for file, raw in files.items())
-        return Dataset(self.facts.name, train, train_labels, test, test_labels)
+        return Dataset(self.facts.name, train, train_labels, test, test_labels).with_digest("")
 
 
 MNIST = Recipe(
@@ -184,6 +185,6 @@ def _ask(sources: Sequence[Source], name: str, files: Sequence[File], tried: str
 
 def console() -> Console:
     """Return a console that writes to stderr and leaves paths and addresses as they are."""
-    from rich.console import Console
+    from relive._util.console import Console
 
-    return Console(stderr=True, markup=False, highlight=False, soft_wrap=True)
+    return Console(sys.stderr, stderr=True, markup=False)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 from relive._util.errors import DataError
 from relive._util.registry import load_object
 from relive.data.catalogue import DATASETS
+from relive.data.datasets.custom import digest_of_custom, load_custom, returned_by, say, silent
 from relive.data.datasets.dataset import Dataset
-from relive.data.datasets.own import digest_of_own, load_own, returned_by, say, silent
 from relive.data.datasets.recipes import Copy, Recipe
 
 
@@ -24,7 +23,7 @@ def load_data(name: str, data_dir: Path | str | None = None, *, quiet: bool = Fa
     ----------
     name : str
         A name that ``relive data`` lists; or an NPZ, CSV or Parquet file, a folder of pictures with a sub-folder per
-        class, or a function that returns a data set: ``my_file.py:load`` (see :mod:`relive.data.datasets.own`).
+        class, or a function that returns a data set: ``my_file.py:load`` (see :mod:`relive.data.datasets.custom`).
     data_dir : Path or str, optional
         Where to look first, and to store what is fetched, instead of the user's cache.
     quiet : bool
@@ -46,12 +45,12 @@ def load_data(name: str, data_dir: Path | str | None = None, *, quiet: bool = Fa
     (1438, 8, 8)
     """
     if name not in DATASETS:
-        return load_own(name, quiet=quiet)
+        return load_custom(name, quiet=quiet)
     facts = DATASETS[name]
     loader = load_object(facts.home)
     if isinstance(loader, Recipe):
         return loader.load(data_dir, quiet=quiet)
-    data = replace(returned_by(loader, name, silent if quiet else say), digest="")
+    data = returned_by(loader, name, silent if quiet else say).with_digest("")
     if facts.sha256 and facts.sha256 != (data.sha256,):
         raise DataError(f"{name} is not what it should be: expected SHA-256 {facts.sha256[0]}, found {data.sha256}")
     return data
@@ -63,12 +62,12 @@ def survey(name: str, data_dir: Path | str | None = None) -> list[Copy]:
     return loader.survey(data_dir) if isinstance(loader, Recipe) else []
 
 
-def digests_of_data(name: str) -> dict[str, str]:
-    """Return a short digest of a data set's contents by its name; nothing of one in the catalogue, which has its own.
+def digest_of_data(name: str) -> str:
+    """Return a short digest of a data set's contents; none of one in the catalogue, which has its own.
 
     Raises
     ------
     InputError
         If there is no such data set.
     """
-    return {} if name in DATASETS else {name: digest_of_own(name)}
+    return "" if name in DATASETS else digest_of_custom(name)

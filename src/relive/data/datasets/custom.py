@@ -8,8 +8,8 @@
 ============================  ==========================================================================================
 
 Without a part to test with, every fifth sample of each class is held out. Bytes and numbers within [0, 1] stay what
-they are; pictures of whole numbers from 0 to 255 are bytes; features of any other range are standardised by the mean
-and the standard deviation of the training part.
+they are; pictures of whole numbers from 0 to 255 are bytes; features of any other range are standardised when tasks are
+made from them, by the first task (``relive.data.standardise``).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from relive.data.catalogue import DATASETS
 from relive.data.datasets.dataset import Dataset
 from relive.data.datasets.recipes import console
 from relive.data.readers.folders import files_of, picture_shapes
-from relive.data.readers.own import read_own
+from relive.data.readers.formats import read_any
 from relive.data.readers.samples import Samples, labels, numbers
 from relive.data.readers.tables import array_names
 
@@ -46,7 +46,7 @@ SMALLER = (28, 28)  # what pictures are brought to that are larger, or not all o
 ROUNDING = 1e-6  # what a scaler may be off [0, 1]
 
 
-def load_own(name: str, *, quiet: bool = False) -> Dataset:
+def load_custom(name: str, *, quiet: bool = False) -> Dataset:
     """Return the data set in a file or folder, or from a function at an address."""
     path = Path(name)
     tell = silent if quiet else say
@@ -56,7 +56,7 @@ def load_own(name: str, *, quiet: bool = False) -> Dataset:
         for note in notes:
             tell(note)
         return data
-    digest = digest_of_own(name)
+    digest = digest_of_custom(name)
     if path.is_dir():
         train, test = _folder(path, tell)
     elif path.suffix.lower() == ".npz":
@@ -64,8 +64,8 @@ def load_own(name: str, *, quiet: bool = False) -> Dataset:
     elif path.suffix.lower() == ".py":
         raise InputError(f"{name} is a program: name the function in it that returns the data, as {name}:load")
     else:
-        train, test = _part(read_own(path)), None
-    return replace(_dataset(name, train, test, tell), digest=digest)
+        train, test = _part(read_any(path)), None
+    return _dataset(name, train, test, tell).with_digest(digest)
 
 
 def returned_by(loader: Callable[[], object], name: str, say: Say) -> Dataset:
@@ -74,19 +74,17 @@ def returned_by(loader: Callable[[], object], name: str, say: Say) -> Dataset:
         raise InputError(f"{name} is {loader!r}: a loader is a function that is called without arguments")
     found = loader()
     if isinstance(found, Dataset):
-        data = _checked(replace(found, name=name))
+        return _checked(replace(found, name=name))
     elif isinstance(found, tuple) and len(found) in (2, 4):
         parts = [
             (numbers(np.asarray(x), f"X of {name}"), labels(np.asarray(y), f"y of {name}"))
             for x, y in zip(found[::2], found[1::2], strict=True)
         ]
-        data = _dataset(name, parts[0], parts[1] if len(parts) > 1 else None, say)
-    else:
-        raise InputError(
-            f"{name} returned {type(found).__name__}: a loader returns X and y, or X_train, y_train, X_test and "
-            "y_test, or a relive.Dataset"
-        )
-    return replace(data, digest=data.sha256[:12])
+        return _dataset(name, parts[0], parts[1] if len(parts) > 1 else None, say)
+    raise InputError(
+        f"{name} returned {type(found).__name__}: a loader returns X and y, or X_train, y_train, X_test and y_test, or "
+        "a relive.Dataset"
+    )
 
 
 def _needs_nothing(loader: object) -> bool:
@@ -97,7 +95,7 @@ def _needs_nothing(loader: object) -> bool:
         return False
 
 
-def digest_of_own(name: str) -> str:
+def digest_of_custom(name: str) -> str:
     """Return a short SHA-256 of a file's contents, of a folder's names and contents, or of what a function returns."""
     path = Path(name)
     if not path.exists():
@@ -157,13 +155,13 @@ def _npz(path: Path) -> tuple[Part, Part | None]:
     there = array_names(path)
     for x in ("X", "x"):
         if f"{x}_train" in there:
-            train = read_own(path, x=f"{x}_train", y="y_train")
-            return _part(train), _part(read_own(path, x=f"{x}_test", y="y_test"))
+            train = read_any(path, x=f"{x}_train", y="y_train")
+            return _part(train), _part(read_any(path, x=f"{x}_test", y="y_test"))
     if there and not {"X", "y"} <= set(there):
         raise InputError(
             f"{path} has the arrays {', '.join(there)}: a data set has X and y, or X_train, y_train, X_test and y_test"
         )
-    return _part(read_own(path)), None
+    return _part(read_any(path)), None
 
 
 def _folder(path: Path, say: Say) -> tuple[Part, Part | None]:
@@ -177,8 +175,8 @@ def _folder(path: Path, say: Say) -> tuple[Part, Part | None]:
     image = (*size, 3) if colour else size
     entries = {entry.name for entry in path.iterdir() if entry.is_dir()}
     if {"train", "test"} == entries:
-        return _part(read_own(path / "train", image=image)), _part(read_own(path / "test", image=image))
-    return _part(read_own(path, image=image)), None
+        return _part(read_any(path / "train", image=image)), _part(read_any(path / "test", image=image))
+    return _part(read_any(path, image=image)), None
 
 
 def _part(samples: Samples) -> Part:
@@ -208,7 +206,7 @@ def _dataset(name: str, train: Part, test: Part | None, say: Say) -> Dataset:
         raise InputError(
             f"{name} has inputs of shape {train[0].shape[1:]} to learn from, and of {test[0].shape[1:]} to test with"
         )
-    x_train, x_test, top = _scaled(_grey(train[0]), _grey(test[0]), name)
+    x_train, x_test, top = _as_inputs(_grey(train[0]), _grey(test[0]))
     return _checked(Dataset(name, x_train, train[1], x_test, test[1], top, tuple(names)))
 
 
@@ -244,21 +242,15 @@ def _grey(x: Array) -> Array:
     return x[..., 0] if x.ndim == 4 and x.shape[3] == 1 else x
 
 
-def _scaled(train: Array, test: Array, name: str) -> tuple[Array, Array, int]:
-    """Return inputs as the network takes them, and the value of a byte that becomes 1."""
+def _as_inputs(train: Array, test: Array) -> tuple[Array, Array, int]:
+    """Return bytes, numbers in [0, 1], or features of any range, and the value of a byte that becomes 1."""
     if train.ndim > 2 and all(_are_bytes(x) for x in (train, test)) and train.max() > 1:
         train, test = train.astype(np.uint8), test.astype(np.uint8)
     if train.dtype == test.dtype == np.uint8:
         return train, test, 255 if max(train.max(), test.max()) > 1 else 1
-    train, test = train.astype(np.float64), test.astype(np.float64)
     if train.min() >= -ROUNDING and train.max() <= 1 + ROUNDING:
         return train.clip(0, 1).astype(np.float32), test.clip(0, 1).astype(np.float32), 255
-    with np.errstate(over="ignore", invalid="ignore"):
-        mean, deviation = train.mean(0), train.std(0)
-    if not np.isfinite(deviation).all():
-        raise InputError(f"{name} has values up to {np.abs(train).max():g}: too large to be standardised")
-    scale = np.where(deviation <= 1e-9 * np.abs(mean), 1.0, deviation)  # a feature that does not vary keeps its unit
-    return ((train - mean) / scale).astype(np.float32), ((test - mean) / scale).astype(np.float32), 255
+    return train.astype(np.float64), test.astype(np.float64), 255
 
 
 def _are_bytes(x: Array) -> bool:
@@ -267,7 +259,7 @@ def _are_bytes(x: Array) -> bool:
 
 
 def _checked(data: Dataset) -> Dataset:
-    """Return a data set that can be learned, with floats of 32 bits; refuse any other."""
+    """Return a data set that can be learned, numbers in [0, 1] with 32 bits; refuse any other."""
     for part in ("train", "test"):
         x, y = getattr(data, f"{part}_inputs"), getattr(data, f"{part}_labels")
         if not isinstance(x, np.ndarray) or not isinstance(y, np.ndarray) or x.ndim < 2 or y.shape != (len(x),):
@@ -294,5 +286,7 @@ def _checked(data: Dataset) -> Dataset:
             f"{data.name} has inputs of type {data.train_inputs.dtype} to learn from, and of {data.test_inputs.dtype} "
             "to test with"
         )
-    kind = np.uint8 if data.train_inputs.dtype == np.uint8 else np.float32
+    if data.train_inputs.dtype == np.uint8:
+        return data
+    kind = np.float32 if data.likelihood == "bernoulli" else np.float64  # which are rounded once standardised
     return replace(data, train_inputs=data.train_inputs.astype(kind), test_inputs=data.test_inputs.astype(kind))

@@ -1,4 +1,4 @@
-"""What ``relive fit``, ``relive predict`` and ``relive inspect`` share: reading one's own data as a model takes it."""
+"""What the commands about a model file share (fit, predict, inspect): options, data as the model takes it, wording."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def read(
     task_column
         Where each sample's task stands.
     """
-    from relive.data.readers.own import read_own
+    from relive.data.readers.formats import read_any
 
     notes = fit_notes(model)
     chosen = {key: value or str(notes.get(key, DEFAULTS[key])) for key, value in names.items()}
@@ -103,7 +103,7 @@ def read(
     if model is not None and path.is_dir() and image is None:
         raise InputError(f"{path} is a folder, but this model has not learned from pictures: give it a table")
     text = model is not None and model.labels_.dtype.kind == "U"  # what is 7 or 007 then is said by the model
-    samples = read_own(
+    samples = read_any(
         path, needed=needed, image=image or (28, 28), task_column=task_column, text_labels=text, **chosen
     )
     if model is not None:

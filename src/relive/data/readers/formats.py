@@ -10,7 +10,7 @@ from relive.data.readers.samples import Samples
 from relive.data.readers.tables import read_csv, read_npz, read_parquet
 
 
-def read_own(
+def read_any(
     path: Path,
     *,
     needed: bool = True,
