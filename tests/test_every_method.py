@@ -104,6 +104,9 @@ def test_a_run(method: str, scenario: str, protocol: str, fidelity: str, tiny: D
     classifier = encoder + (HIDDEN + 1) * units[protocol][scenario]
     feedback = (HIDDEN + 1) * 2 * LATENT + (LATENT + 1) * HIDDEN + (HIDDEN + 1) * HIDDEN + (HIDDEN + 1) * inputs
     generator = {"rtf": feedback, "dgr": encoder + feedback, "dgr-distill": encoder + feedback}.get(method, 0)
+    n_classes = 6 if protocol == "split" else 18
+    if method == "bir":  # with a mean and a variance for each class
+        generator = feedback + n_classes * 2 * LATENT
     assert result.parameters == classifier + generator
     rows = 54 if protocol == "split" else 3 * 54
     numbers = encoder + (HIDDEN + 1) * (32 if units[protocol][scenario] > 16 else 16)  # units are made by the sixteen
@@ -113,6 +116,7 @@ def test_a_run(method: str, scenario: str, protocol: str, fidelity: str, tiny: D
         "online-ewc": numbers,
         "si": numbers,
         "offline": rows * inputs,
+        "bir": n_classes * 2 * HIDDEN,
     }
     assert result.stored_numbers == stored.get(method, 0)
     side = math.isqrt(inputs)

@@ -15,7 +15,7 @@ from relive._util.fidelity import fidelity_of, name_of
 from relive.cli.console import err, note, out
 from relive.data.catalogue import DATASETS, PROTOCOLS, protocol_facts
 from relive.experiments.spec import RunResult, RunSpec
-from relive.paper.published import PUBLISHED, RUNS_PER_CELL, known_to_fail
+from relive.paper.published import FURTHER, PUBLISHED, RUNS_PER_CELL, known_to_fail
 
 if TYPE_CHECKING:
     from relive.experiments.execute import Checkpoint, Observer
@@ -269,7 +269,8 @@ def _published(spec: RunSpec) -> str:
 
     cell = PUBLISHED.get((spec.protocol, spec.scenario, spec.method))
     if cell is None:
-        return ""
+        elsewhere = FURTHER.get((spec.protocol, spec.scenario, spec.method))
+        return f"published: {elsewhere.mean:.2f} % on MNIST ({elsewhere.reference})" if elsewhere else ""
     published = f"{cell.mean:.2f} ± {cell.sem:.2f} % (mean ± SEM of {RUNS_PER_CELL} runs)"
     preset = make_spec(spec.protocol, spec.scenario, spec.method, seed=spec.seed).to_json()
     mine = spec.to_json()

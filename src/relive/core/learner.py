@@ -233,7 +233,7 @@ class Learner:
     @property
     def n_parameters(self) -> int:
         """How many numbers are trained; the output units that are never active are not."""
-        idle = (self.scenario.width - self.scenario.n_units) * (self.net.n_features + 1)
+        idle = self.net.idle(self.scenario.width - self.scenario.n_units)
         return sum(p.numel() for p in self.optimizer.parameters) - idle
 
     def state(self) -> dict[str, Tensor]:

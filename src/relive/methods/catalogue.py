@@ -129,5 +129,24 @@ METHODS = Registry(
             colour="#000000",
             marker="h",
         ),
+        MethodFacts(
+            "bir",
+            "relive.methods.bir:BIR",
+            "BI-R",
+            "van de Ven et al. 2020, brain-inspired replay",
+            settings=(
+                Setting(
+                    "gate",
+                    0.1,
+                    0,
+                    0.99,
+                    "the share of the decoder's hidden units that is switched off for each class",
+                    percent=True,
+                ),
+            ),
+            choices=("generative_loss", "distillation_loss"),
+            colour="#a50026",
+            marker="H",
+        ),
     ],
 )
