@@ -117,6 +117,9 @@ def test_a_run(method: str, scenario: str, protocol: str, fidelity: str, tiny: D
         "si": numbers,
         "offline": rows * inputs,
         "bir": n_classes * 2 * HIDDEN,
+        "er": min(200, rows) * (inputs + 4) + 1,  # class, task, unit and rank, and how often samples were added
+        "agem": min(200, rows) * (inputs + 4) + 1,
+        "icarl": min(200, rows) * (inputs + 4),
     }
     assert result.stored_numbers == stored.get(method, 0)
     side = math.isqrt(inputs)

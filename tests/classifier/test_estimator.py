@@ -26,7 +26,7 @@ from relive.methods import METHODS
 X, Y = load_digits(return_X_y=True)
 X = X / 16
 SMALL: dict[str, Any] = {"hidden": 24, "latent": 6, "iterations": 30, "learning_rate": 0.01}
-CELLS = [(m, s) for m, kind in METHODS.items() for s in kind.scenarios if m != "offline"]
+CELLS = [(m, s) for m, kind in METHODS.items() for s in kind.scenarios if not kind.keeps_data]
 
 
 def rows(*classes: int, n: int = 40) -> tuple[Any, Any]:

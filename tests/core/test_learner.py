@@ -70,7 +70,7 @@ def test_weights(method: str, scenario: str) -> None:
     """Current rows have 1/N of the loss if there is replay, all of it otherwise; together it is 1."""
     tasks = plain.split_tasks()
     learner = plain.learner_of(method, scenario, tasks)
-    replays = method in ("lwf", "dgr", "dgr-distill", "rtf", "bir")
+    replays = method in ("lwf", "dgr", "dgr-distill", "rtf", "bir", "pseudo-rehearsal", "er", "icarl")
     for seen in (1, 2, 3):
         for step in plain.record(learner, tasks[:seen], 2):
             n = len(step.current)

@@ -9,6 +9,7 @@ from relive.core.facts import MethodFacts, Setting
 
 STRONGEST = 1e38  # the highest strength of a regulariser: what float32 can hold
 LAMBDA = Setting("lam", 5000.0, 0, STRONGEST, "λ, the strength of the penalty", "λ")
+BUDGET = Setting("budget", 200.0, 1, 1e7, "how many samples are kept in all")
 
 # The colours are safe for the colour-blind (Okabe & Ito, with a violet, a wine red and a darker grey).
 METHODS = Registry(
@@ -147,6 +148,45 @@ METHODS = Registry(
             choices=("generative_loss", "distillation_loss"),
             colour="#a50026",
             marker="H",
+        ),
+        MethodFacts(
+            "pseudo-rehearsal",
+            "relive.methods.pseudo_rehearsal:PseudoRehearsal",
+            "Pseudo-rehearsal",
+            "Robins 1995, random inputs with the old network's answers",
+            choices=("distillation_loss",),
+            colour="#d8b365",
+            marker="3",
+        ),
+        MethodFacts(
+            "er",
+            "relive.methods.er:ER",
+            "ER",
+            "Rolnick et al. 2019, experience replay",
+            settings=(BUDGET,),
+            keeps_data=True,
+            colour="#01665e",
+            marker="+",
+        ),
+        MethodFacts(
+            "agem",
+            "relive.methods.er:AGEM",
+            "A-GEM",
+            "Chaudhry et al. 2019, averaged gradient episodic memory",
+            settings=(BUDGET,),
+            keeps_data=True,
+            colour="#5ab4ac",
+            marker="x",
+        ),
+        MethodFacts(
+            "icarl",
+            "relive.methods.icarl:ICaRL",
+            "iCaRL",
+            "Rebuffi et al. 2017, nearest mean of exemplars",
+            settings=(BUDGET,),
+            keeps_data=True,
+            colour="#8c510a",
+            marker="4",
         ),
     ],
 )
