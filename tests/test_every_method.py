@@ -107,6 +107,9 @@ def test_a_run(method: str, scenario: str, protocol: str, fidelity: str, tiny: D
     n_classes = 6 if protocol == "split" else 18
     if method == "bir":  # with a mean and a variance for each class
         generator = feedback + n_classes * 2 * LATENT
+    if method == "generative-classifier":  # VAEs of 85 units and 5 latent variables, and nothing beside them
+        forth = (inputs + 1) * 85 + 86 * 85 + 86 * 10
+        classifier, generator = 0, n_classes * (forth + 6 * 85 + 86 * 85 + 86 * inputs)
     assert result.parameters == classifier + generator
     rows = 54 if protocol == "split" else 3 * 54
     numbers = encoder + (HIDDEN + 1) * (32 if units[protocol][scenario] > 16 else 16)  # units are made by the sixteen

@@ -22,7 +22,7 @@ from relive.classifier.estimator import Array, ContinualClassifier
 from relive.classifier.features import Features
 from relive.classifier.labels import joined
 from relive.classifier.lessons import Lesson
-from relive.methods import method_class
+from relive.methods import method_class, method_facts
 from relive.networks.blocks import full_width
 from relive.networks.likelihoods import LIKELIHOODS
 
@@ -174,17 +174,20 @@ def _features(likelihood: Any, n: int, tensors: dict[str, Tensor]) -> Features:
 
 def _check_sizes(model: ContinualClassifier, state: dict[str, Tensor]) -> None:
     """Refuse a header that asks for more memory than the file has, or for another number of tasks."""
-    widths = {len(t) for name, t in state.items() if name.startswith("net.encoder.") and t.dim()}
-    if model.hidden not in widths and not is_address(str(model.encoder)):
-        raise ValueError(f"it says {model.hidden} hidden units, and has layers of {sorted(widths)}")
+    of_method = method_facts(model.method).defaults | (model.settings or {})  # where it has sizes of its own
+    hidden, n_latent = (int(of_method.get(name, getattr(model, name))) for name in ("hidden", "latent"))
+    widths = {len(t) for name, t in state.items() if ".encoder." in name and t.dim()}
+    if hidden not in widths and not is_address(str(model.encoder)):
+        raise ValueError(f"it says {hidden} hidden units, and has layers of {sorted(widths)}")
     if int(state["seen"]) != model.n_tasks_ or not model.n_tasks_:
         raise ValueError(f"it says {model.n_tasks_} tasks, and has learned {int(state['seen'])}")
     latent = [t for name, t in state.items() if name.endswith("feedback.latent.bias")]
-    if any(len(t) != 2 * model.latent for t in latent):
-        raise ValueError(f"it says {model.latent} latent variables, and has another number")
+    if any(len(t) != 2 * n_latent for t in latent):
+        raise ValueError(f"it says {n_latent} latent variables, and has another number")
     units = sum(len(lesson.classes) for lesson in model.lessons_) + len(model.declared_)
-    if not len(model.classes_) <= len(state["net.head.bias"]) <= full_width(units):
-        raise ValueError(f"it says {len(model.classes_)} classes, and has {len(state['net.head.bias'])} output units")
+    head = state.get("net.head.bias")
+    if head is not None and not len(model.classes_) <= len(head) <= full_width(units):
+        raise ValueError(f"it says {len(model.classes_)} classes, and has {len(head)} output units")
 
 
 def _check_tensors(model: ContinualClassifier, state: dict[str, Tensor]) -> None:

@@ -150,6 +150,19 @@ METHODS = Registry(
             marker="H",
         ),
         MethodFacts(
+            "generative-classifier",
+            "relive.methods.generative_classifier:GenerativeClassification",
+            "Gen. classifier",
+            "van de Ven et al. 2021, a VAE per class",
+            settings=(
+                Setting("hidden", 85.0, 1, 1e5, "units in each hidden layer of a VAE"),
+                Setting("latent", 5.0, 1, 1e5, "latent variables of a VAE"),
+                Setting("samples", 10.0, 1, 1e6, "S, importance samples for each likelihood", "S"),
+            ),
+            colour="#7b3294",
+            marker="8",
+        ),
+        MethodFacts(
             "pseudo-rehearsal",
             "relive.methods.pseudo_rehearsal:PseudoRehearsal",
             "Pseudo-rehearsal",

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         GenerativeClassifier,
         ReconstructingClassifier,
     )
+    from relive.networks.per_class import VAEPerClass
 
 _HOMES = {
     "conditional": ("ConditionalClassifier", "mixture_latent"),
@@ -32,6 +33,7 @@ _HOMES = {
         *("VAE", "Answers", "Classifier", "ClassifierWithVAE", "FeedbackClassifier"),
         *("GenerativeClassifier", "ReconstructingClassifier"),
     ),
+    "per_class": ("VAEPerClass",),
 }
 
 __all__ = [
@@ -47,6 +49,7 @@ __all__ = [
     "Head",
     "ReconstructingClassifier",
     "Sizes",
+    "VAEPerClass",
     "latent",
     "linear",
     "masked",
