@@ -10,7 +10,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from relive.methods import METHODS
+from relive.paper.comparison import METHODS
 from relive.report.figures import save
 from relive.report.style import PROTOCOL_TITLES, method_colour, method_marker, method_title
 

@@ -10,8 +10,9 @@ from benchmarks.plain import Plain, PlainSubject
 from relive.core.learner import Learner
 from relive.core.scenarios import scenario_of
 from relive.core.sources import Part
-from relive.methods import METHODS, make_method
+from relive.methods import make_method
 from relive.methods.ewc import fisher
+from relive.paper.comparison import METHODS
 from relive.report.style import method_title
 
 N_TASKS = 5

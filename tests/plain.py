@@ -86,6 +86,18 @@ def labels_of(task: Task, x: Tensor) -> Tensor:
     return torch.stack([task.train.labels[matches[0]] for matches in found])
 
 
+def owner(tasks: Sequence[Task], row: Tensor) -> tuple[int, int]:
+    """Return the task and the label of a sample, found by looking at all of them."""
+    found = [
+        (k, int(label))
+        for k, task in enumerate(tasks)
+        for x, label in zip(task.train.inputs(slice(None)), task.train.labels, strict=True)
+        if torch.equal(x, row)
+    ]
+    assert len(found) == 1
+    return found[0]
+
+
 # ---- what a learner did -----------------------------------------------------------------------------------------
 
 

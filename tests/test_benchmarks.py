@@ -16,9 +16,10 @@ from relive.core.batch import Batch
 from relive.core.learner import Learner
 from relive.core.scenarios import Scenario, scenario_of
 from relive.data.tasks import Task
-from relive.methods import METHODS, make_method
+from relive.methods import make_method
 from relive.methods.xdg import XdG
 from relive.networks.fisher import fisher_sum
+from relive.paper.comparison import METHODS
 from tests.plain import record, split_tasks
 
 # Noise drawn for all heads at once is the noise drawn head by head if every head's numbers are full sixteens.

@@ -106,6 +106,12 @@ def test_a_run(method: str, scenario: str, protocol: str, fidelity: str, tiny: D
     classifier = encoder + (HIDDEN + 1) * units[protocol][scenario]
     feedback = (HIDDEN + 1) * 2 * LATENT + (LATENT + 1) * HIDDEN + (HIDDEN + 1) * HIDDEN + (HIDDEN + 1) * inputs
     generator = {"rtf": feedback, "dgr": encoder + feedback, "dgr-distill": encoder + feedback}.get(method, 0)
+    n_classes = 6 if protocol == "split" else 18
+    if method == "bir":  # with a mean and a variance for each class
+        generator = feedback + n_classes * 2 * LATENT
+    if method == "generative-classifier":  # VAEs of 85 units and 5 latent variables, and nothing beside them
+        forth = (inputs + 1) * 85 + 86 * 85 + 86 * 10
+        classifier, generator = 0, n_classes * (forth + 6 * 85 + 86 * 85 + 86 * inputs)
     assert result.parameters == classifier + generator
     rows = 54 if protocol == "split" else 3 * 54
     numbers = encoder + (HIDDEN + 1) * (32 if units[protocol][scenario] > 16 else 16)  # units are made by the sixteen
@@ -115,6 +121,10 @@ def test_a_run(method: str, scenario: str, protocol: str, fidelity: str, tiny: D
         "online-ewc": numbers,
         "si": numbers,
         "offline": rows * inputs,
+        "bir": n_classes * 2 * HIDDEN,
+        "er": min(200, rows) * (inputs + 4) + 1,  # class, task, unit and rank, and how often samples were added
+        "agem": min(200, rows) * (inputs + 4) + 1,
+        "icarl": min(200, rows) * (inputs + 4),
     }
     assert result.stored_numbers == stored.get(method, 0)
     side = math.isqrt(inputs)

@@ -70,7 +70,7 @@ def test_weights(method: str, scenario: str) -> None:
     """Current rows have 1/N of the loss if there is replay, all of it otherwise; together it is 1."""
     tasks = plain.split_tasks()
     learner = plain.learner_of(method, scenario, tasks)
-    replays = method in ("lwf", "dgr", "dgr-distill", "rtf")
+    replays = method in ("lwf", "dgr", "dgr-distill", "rtf", "bir", "pseudo-rehearsal", "er", "icarl")
     for seen in (1, 2, 3):
         for step in plain.record(learner, tasks[:seen], 2):
             n = len(step.current)
@@ -190,7 +190,7 @@ def test_the_seed_decides(method: str) -> None:
         learner.learn(tasks[:2], 3)
         ends.append(learner.state())
     assert_same(ends[0], ends[1])
-    assert not torch.equal(ends[0]["net.head.weight"], ends[2]["net.head.weight"])
+    assert any(not torch.equal(ends[0][name], ends[2][name]) for name in ends[0] if name.startswith("net."))
 
 
 def test_batches_and_noise_have_a_stream_each() -> None:
@@ -271,7 +271,8 @@ def test_growing_is_as_if_everything_had_been_known_from_the_start(
         for learner in (whole, growing):
             learner.learn(tasks[:seen], 4)
         ours, theirs = growing.state(), whole.state()
-        assert ours.keys() == theirs.keys()
+        parts = method == "generative-classifier"  # what it has got for later classes is not there yet
+        assert ours.keys() <= theirs.keys() if parts else ours.keys() == theirs.keys()
         for name, tensor in ours.items():
             there = theirs[name][: len(tensor)] if tensor.dim() else theirs[name]
             if name.startswith("method.anchor"):  # where nothing holds, it does not matter where to

@@ -145,7 +145,7 @@ def test_the_paper_s_encoder_is_as_it_was(method: str, scenario: str) -> None:
             learner.learn(tasks[:k], 3)
         states.append(learner.state())
     assert same(*states)
-    assert "net.encoder.layer2.bias" in states[0]
+    assert any(name.endswith("encoder.layer2.bias") for name in states[0])
 
 
 def test_first_weights_of_ordinary_layers_do_not_disturb_ours() -> None:
@@ -323,8 +323,13 @@ def test_batch_norm_and_dropout(method: str) -> None:
         resumed.learn(tasks[:k], 4)
         assert not whole.net.training
     state = whole.state()
-    assert int(state["net.encoder.1.num_batches_tracked"]) == 12
-    assert state["net.encoder.1.running_mean"].any()
+    tracked = {name: int(t) for name, t in state.items() if name.endswith("encoder.1.num_batches_tracked")}
+    if "net.encoder.1.num_batches_tracked" in tracked:
+        assert set(tracked.values()) == {12}
+        assert state["net.encoder.1.running_mean"].any()
+    else:  # a network for each of six classes
+        assert len(tracked) == 6
+        assert set(tracked.values()) <= {3, 4}
     assert same(state, other.state())
     assert same(state, resumed.state())
     assert same(state, grown.state())

@@ -15,7 +15,7 @@ from relive.networks import (
     Classifier,
     ClassifierWithVAE,
     FeedbackClassifier,
-    GenerativeClassifier,
+    ReconstructingClassifier,
     Sizes,
     linear,
 )
@@ -109,7 +109,7 @@ def test_classifier() -> None:
 
 
 @pytest.mark.parametrize("kind", [FeedbackClassifier, ClassifierWithVAE])
-def test_answers(kind: type[GenerativeClassifier]) -> None:
+def test_answers(kind: type[ReconstructingClassifier]) -> None:
     net = kind(SMALL, stream(0, "network"))
     prefix = "vae." if kind is ClassifierWithVAE else ""
     theta = {n: t.double() for n, t in plain.parameters(net).items()}
@@ -129,7 +129,7 @@ def test_answers(kind: type[GenerativeClassifier]) -> None:
 
 
 @pytest.mark.parametrize("kind", [FeedbackClassifier, ClassifierWithVAE])
-def test_generated_inputs(kind: type[GenerativeClassifier]) -> None:
+def test_generated_inputs(kind: type[ReconstructingClassifier]) -> None:
     net = kind(SMALL, stream(0, "network"))
     prefix = "vae." if kind is ClassifierWithVAE else ""
     x = net.generate(6, stream(1, "noise"))

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from relive.experiments.spec import SCENARIO_NAMES
 from relive.paper.grid import at_edge, grid_specs
-from relive.paper.published import GRIDS, PRESETS, PUBLISHED
+from relive.paper.published import FURTHER, GRIDS, PRESETS, PUBLISHED
 from relive.paper.tuned import best
 from tests.report.fake import result_of, spec_of
 
@@ -81,3 +81,8 @@ def test_a_choice_at_either_edge_is_noticed_unless_nothing_lies_beyond() -> None
 def test_of_equals_the_smallest_settings_are_chosen() -> None:
     runs = [result_of(spec_of("split", "task", "ewc", 1000, {"lam": lam}), 0.9) for lam in (100.0, 10.0, 1000.0)]
     assert best(runs).spec.settings == {"lam": 10.0}
+
+
+def test_other_papers_cells_stay_out_of_the_paper_s_tables() -> None:
+    assert len(PUBLISHED) == 56
+    assert not {method for *_, method in FURTHER} & {method for *_, method in PUBLISHED}

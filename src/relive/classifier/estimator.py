@@ -233,7 +233,9 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         net = self.learner_.net
         if not isinstance(net, GenerativeClassifier):
-            raise InputError(f"method {self.method!r} generates nothing: only dgr, dgr-distill and rtf can replay")
+            raise InputError(
+                f"method {self.method!r} generates nothing, so that it has nothing to replay: rtf, for one, can"
+            )
         with self._threads():
             samples = self.features_.samples(net.generate(n, stream(random_state, "replay")))
         return samples, self.predict(samples, task)

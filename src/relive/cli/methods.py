@@ -30,7 +30,7 @@ def command(
     """
     from relive.data.catalogue import PROTOCOLS
     from relive.methods import METHODS, method_facts
-    from relive.paper.published import PUBLISHED
+    from relive.paper.published import FURTHER, PUBLISHED
 
     for address in addresses or []:
         method_facts(address)
@@ -53,6 +53,8 @@ def command(
     for name, facts in METHODS.items():
         cell = PUBLISHED.get(("split", "class", name))
         published = f"{cell.mean:.2f} ± {cell.sem:.2f}" if cell else "–"
+        if elsewhere := FURTHER.get(("split", "class", name)):
+            published = f"{elsewhere.mean:.2f}"
         what = facts.reference + (" (keeps data)" if facts.keeps_data else "")
         table.add_row(*map(out.escape, (name, " ".join(facts.scenarios), published, what)))
     out.print(table)
@@ -68,5 +70,6 @@ def command(
             said = f"{name:<12} {setting.name}={setting.default:g}{other}"
             out.print(f"  {out.escape(said)}  [dim]{out.escape(setting.explain)}[/]")
     out.print(
-        "\nsplit Class-IL: the paper's average accuracy in %, mean ± SEM of 20 runs. XdG needs the task to be known."
+        "\nsplit Class-IL: the paper's average accuracy in %, mean ± SEM of 20 runs; without SEM, another "
+        "paper's. XdG needs the task to be known."
     )

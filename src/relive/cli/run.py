@@ -17,7 +17,7 @@ from relive.cli.console import err, note, out
 from relive.data.catalogue import DATASETS, PROTOCOLS, protocol_facts
 from relive.experiments.observer import Observer
 from relive.experiments.spec import RunResult, RunSpec
-from relive.paper.published import PAPER_DATASET, PUBLISHED, RUNS_PER_CELL, known_to_fail
+from relive.paper.published import FURTHER, PAPER_DATASET, PUBLISHED, RUNS_PER_CELL, known_to_fail
 
 if TYPE_CHECKING:
     from relive.experiments.store import Store
@@ -264,8 +264,11 @@ def _published(spec: RunSpec) -> str:
     from relive.experiments.spec import make_spec
 
     cell = PUBLISHED.get((spec.protocol, spec.scenario, spec.method))
-    if cell is None or spec.dataset != PAPER_DATASET:
+    if spec.dataset != PAPER_DATASET:
         return ""
+    if cell is None:
+        elsewhere = FURTHER.get((spec.protocol, spec.scenario, spec.method))
+        return f"published: {elsewhere.mean:.2f} % ({elsewhere.reference})" if elsewhere else ""
     published = f"{cell.mean:.2f} ± {cell.sem:.2f} % (mean ± SEM of {RUNS_PER_CELL} runs)"
     preset = make_spec(spec.protocol, spec.scenario, spec.method, seed=spec.seed).to_json()
     mine = spec.to_json()

@@ -246,8 +246,8 @@ class Learner:
     @property
     def n_parameters(self) -> int:
         """How many numbers are trained; the output units that are never active are not."""
-        idle = (self.scenario.width - self.scenario.n_units) * (self.net.n_features + 1)
-        return sum(p.numel() for p in self.optimizer.parameters) - idle * self.net.head.weight.requires_grad
+        idle = self.net.idle(self.scenario.width - self.scenario.n_units)
+        return sum(p.numel() for p in self.optimizer.parameters) - idle
 
     def state(self) -> dict[str, Tensor]:
         """Return everything needed to go on from a task's end with the same bits, as named tensors."""

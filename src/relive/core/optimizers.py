@@ -65,8 +65,10 @@ class Optimizer(ABC):
 
     @torch.no_grad()
     def load_state(self, state: dict[str, Tensor]) -> None:
-        """Take back what ``state`` returned; where a parameter has got more rows since, theirs stay as they are."""
+        """Take back what ``state`` returned; what parameters have got since, rows or more of them, stays as it is."""
         for name, mine in self.state().items():
+            if name not in state:
+                continue
             mine[tuple(map(slice, state[name].shape))] = state[name]
 
 

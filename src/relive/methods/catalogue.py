@@ -15,6 +15,7 @@ RIDGE = Setting(
     "ridge", 0.0, 0, 1e6, f"λ, the strength of the penalty, in units of a feature's variance; {CHOSEN}", "λ"
 )
 NUMBERS = Setting("numbers", 2e6, 1e3, 1e10, "how many numbers it may keep in all; decides how many features there are")
+BUDGET = Setting("budget", 200.0, 1, 1e7, "how many samples are kept in all")
 
 # The colours are safe for the colour-blind (Okabe & Ito, with a violet, a wine red and a darker grey).
 METHODS = Registry(
@@ -126,6 +127,88 @@ METHODS = Registry(
             marker="o",
         ),
         MethodFacts(
+            "offline",
+            "relive.methods.offline:Offline",
+            "Offline",
+            "joint training, the upper bound",
+            keeps_data=True,
+            needs_earlier_tasks=True,
+            bound="upper bound",
+            colour="#000000",
+            marker="h",
+        ),
+        MethodFacts(
+            "bir",
+            "relive.methods.bir:BIR",
+            "BI-R",
+            "van de Ven et al. 2020, brain-inspired replay",
+            settings=(
+                Setting(
+                    "gate",
+                    0.1,
+                    0,
+                    0.99,
+                    "the share of the decoder's hidden units that is switched off for each class",
+                    percent=True,
+                ),
+            ),
+            choices=("generative_loss", "distillation_loss"),
+            colour="#a50026",
+            marker="H",
+        ),
+        MethodFacts(
+            "generative-classifier",
+            "relive.methods.generative_classifier:GenerativeClassification",
+            "Gen. classifier",
+            "van de Ven et al. 2021, a VAE per class",
+            settings=(
+                Setting("hidden", 85.0, 1, 1e5, "units in each hidden layer of a VAE"),
+                Setting("latent", 5.0, 1, 1e5, "latent variables of a VAE"),
+                Setting("samples", 10.0, 1, 1e6, "S, importance samples for each likelihood", "S"),
+            ),
+            colour="#7b3294",
+            marker="8",
+        ),
+        MethodFacts(
+            "pseudo-rehearsal",
+            "relive.methods.pseudo_rehearsal:PseudoRehearsal",
+            "Pseudo-rehearsal",
+            "Robins 1995, random inputs with the old network's answers",
+            choices=("distillation_loss",),
+            colour="#d8b365",
+            marker="3",
+        ),
+        MethodFacts(
+            "er",
+            "relive.methods.er:ER",
+            "ER",
+            "Rolnick et al. 2019, experience replay",
+            settings=(BUDGET,),
+            keeps_data=True,
+            colour="#01665e",
+            marker="+",
+        ),
+        MethodFacts(
+            "agem",
+            "relive.methods.er:AGEM",
+            "A-GEM",
+            "Chaudhry et al. 2019, averaged gradient episodic memory",
+            settings=(BUDGET,),
+            keeps_data=True,
+            colour="#5ab4ac",
+            marker="x",
+        ),
+        MethodFacts(
+            "icarl",
+            "relive.methods.icarl:ICaRL",
+            "iCaRL",
+            "Rebuffi et al. 2017, nearest mean of exemplars",
+            settings=(BUDGET,),
+            keeps_data=True,
+            colour="#8c510a",
+            marker="4",
+        ),
+        MethodFacts(
             "ncm",
             "relive.methods.ncm:NCM",
             "NCM",
@@ -153,17 +236,6 @@ METHODS = Registry(
             encoder="random",
             colour="#7a1fa2",
             marker="d",
-        ),
-        MethodFacts(
-            "offline",
-            "relive.methods.offline:Offline",
-            "Offline",
-            "joint training, the upper bound",
-            keeps_data=True,
-            needs_earlier_tasks=True,
-            bound="upper bound",
-            colour="#000000",
-            marker="h",
         ),
     ],
 )

@@ -30,7 +30,13 @@ from relive.core.batch import Batch
 from relive.core.method import Method, Problem
 from relive.methods.catalogue import METHODS
 from relive.methods.distillation import label
-from relive.networks import Classifier, ClassifierWithVAE, FeedbackClassifier, GenerativeClassifier
+from relive.networks import (
+    Classifier,
+    ClassifierWithVAE,
+    FeedbackClassifier,
+    GenerativeClassifier,
+    ReconstructingClassifier,
+)
 from relive.networks.feedback import latent
 
 
@@ -63,7 +69,7 @@ class GenerativeReplay(Method):
         return replace(rows, generated=(torch.arange(len(x), device=x.device) < n) / n)
 
     def loss(self, net: Classifier, batch: Batch, rng: torch.Generator) -> Tensor:
-        net = generative(net)
+        net = reconstructing(net)
         answers = net.answer(batch.x, rng)
         rows = net.likelihood.rows(answers.reconstruction, batch.x) + latent(answers.mu, answers.logvar)
         if self.problem.fidelity.generative_loss == "per_pixel":
@@ -75,6 +81,13 @@ def generative(net: Classifier) -> GenerativeClassifier:
     """Return the network as the generative one that it must be."""
     if not isinstance(net, GenerativeClassifier):
         raise TypeError(f"{type(net).__name__} cannot generate: it has no feedback connections and no generator")
+    return net
+
+
+def reconstructing(net: Classifier) -> ReconstructingClassifier:
+    """Return the network as the one that classifies and reconstructs in one pass."""
+    if not isinstance(net, ReconstructingClassifier):
+        raise TypeError(f"{type(net).__name__} does not reconstruct what it classifies")
     return net
 
 

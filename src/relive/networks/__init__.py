@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from relive.networks.conditional import ConditionalClassifier, mixture_latent
     from relive.networks.encoders import MLP, Sizes, linear, mlp, mlp_of, trainable
     from relive.networks.feedback import Feedback, latent
     from relive.networks.head import Head, masked
@@ -19,13 +20,20 @@ if TYPE_CHECKING:
         ClassifierWithVAE,
         FeedbackClassifier,
         GenerativeClassifier,
+        ReconstructingClassifier,
     )
+    from relive.networks.per_class import VAEPerClass
 
 _HOMES = {
+    "conditional": ("ConditionalClassifier", "mixture_latent"),
     "encoders": ("MLP", "Sizes", "linear", "mlp", "mlp_of", "trainable"),
     "feedback": ("Feedback", "latent"),
     "head": ("Head", "masked"),
-    "models": ("VAE", "Answers", "Classifier", "ClassifierWithVAE", "FeedbackClassifier", "GenerativeClassifier"),
+    "models": (
+        *("VAE", "Answers", "Classifier", "ClassifierWithVAE", "FeedbackClassifier"),
+        *("GenerativeClassifier", "ReconstructingClassifier"),
+    ),
+    "per_class": ("VAEPerClass",),
 }
 
 __all__ = [
@@ -34,14 +42,18 @@ __all__ = [
     "Answers",
     "Classifier",
     "ClassifierWithVAE",
+    "ConditionalClassifier",
     "Feedback",
     "FeedbackClassifier",
     "GenerativeClassifier",
     "Head",
+    "ReconstructingClassifier",
     "Sizes",
+    "VAEPerClass",
     "latent",
     "linear",
     "masked",
+    "mixture_latent",
     "mlp",
     "mlp_of",
     "trainable",

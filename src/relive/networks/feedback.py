@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 import torch
@@ -31,6 +32,7 @@ class Feedback(nn.Module, ABC):
     """From features through stochastic latent variables back to the input."""
 
     likelihood: Likelihood
+    gated: list[int]  # units of each hidden layer that can be gated
 
     def __init__(self, n_features: int, n_latent: int, rng: torch.Generator) -> None:
         super().__init__()
@@ -39,13 +41,21 @@ class Feedback(nn.Module, ABC):
 
     def forward(self, h: Tensor, rng: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
         """Return the reconstruction (n, inputs) as the likelihood reads it, μ and log σ² (n, latent)."""
+        z, mu, logvar = self.encode(h, rng)
+        return self.decode(z), mu, logvar
+
+    def encode(self, h: Tensor, rng: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+        """Return z = μ + σ ε with ε from N(0, 1), μ and log σ²: (n, latent) each."""
         mu, logvar = self.latent(h).chunk(2, dim=1)
         epsilon = torch.randn(mu.shape, generator=rng).to(mu.device)
-        return self.decode(mu + (0.5 * logvar).exp() * epsilon), mu, logvar
+        return mu + (0.5 * logvar).exp() * epsilon, mu, logvar
 
     @abstractmethod
-    def decode(self, z: Tensor) -> Tensor:
-        """Return the likelihood's parameters: the pixels' logits, or the features' means, (n, inputs)."""
+    def decode(self, z: Tensor, gates: Sequence[Tensor] = ()) -> Tensor:
+        """Return the likelihood's parameters: the pixels' logits, or the features' means, (n, inputs).
+
+        ``gates`` are factors of the hidden layers' activations, (n, units) for each of ``gated``, or none.
+        """
 
     @torch.no_grad()
     def sample(self, n: int, rng: torch.Generator) -> Tensor:
@@ -63,14 +73,20 @@ class LayeredFeedback(Feedback):
         self.layer2 = linear(sizes.hidden, sizes.hidden, rng)
         self.output = linear(sizes.hidden, sizes.inputs, rng)
         self.likelihood = likelihood_of(sizes.likelihood, sizes.inputs)
+        self.gated = [sizes.hidden, sizes.hidden]
 
-    def decode(self, z: Tensor) -> Tensor:
-        outputs: Tensor = self.output(self.layer2(self.layer1(z).relu_()).relu_())
+    def decode(self, z: Tensor, gates: Sequence[Tensor] = ()) -> Tensor:
+        h = z
+        for i, layer in enumerate((self.layer1, self.layer2)):
+            h = layer(h).relu_()
+            if gates:
+                h = gates[i] * h
+        outputs: Tensor = self.output(h)
         return outputs
 
 
 class OwnFeedback(Feedback):
-    """A way back with the decoder that an encoder brings."""
+    """A way back with the decoder that an encoder brings; its hidden layers are its own, and not gated."""
 
     def __init__(self, sizes: Sizes, encoder: BringsDecoder, n_features: int, rng: torch.Generator) -> None:
         super().__init__(n_features, sizes.latent, rng)
@@ -83,8 +99,9 @@ class OwnFeedback(Feedback):
                 f"it must return as many numbers as an input has, (2, {sizes.inputs})"
             )
         self.likelihood = likelihood_of(sizes.likelihood, sizes.inputs)
+        self.gated = []
 
-    def decode(self, z: Tensor) -> Tensor:
+    def decode(self, z: Tensor, gates: Sequence[Tensor] = ()) -> Tensor:
         outputs: Tensor = self.decoder(z).flatten(1)
         return outputs
 

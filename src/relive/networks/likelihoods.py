@@ -53,6 +53,11 @@ class Likelihood(nn.Module, ABC):
     def rows(self, outputs: Tensor, x: Tensor) -> Tensor:
         """Return minus the log-likelihood of every input, without its constant: (n,)."""
 
+    @staticmethod
+    @abstractmethod
+    def noise(shape: tuple[int, int], rng: torch.Generator) -> Tensor:
+        """Return inputs of this kind that mean nothing."""
+
     @abstractmethod
     def draw(self, outputs: Tensor, rng: torch.Generator) -> Tensor:
         """Return inputs as they are replayed, (n, inputs)."""
@@ -63,6 +68,10 @@ class Bernoulli(Likelihood):
 
     def rows(self, outputs: Tensor, x: Tensor) -> Tensor:
         return reconstruction(outputs, x)
+
+    @staticmethod
+    def noise(shape: tuple[int, int], rng: torch.Generator) -> Tensor:
+        return torch.randint(2, shape, generator=rng).float()
 
     def draw(self, outputs: Tensor, rng: torch.Generator) -> Tensor:
         return outputs.sigmoid()
@@ -87,6 +96,10 @@ class Gaussian(Likelihood):
 
     def rows(self, outputs: Tensor, x: Tensor) -> Tensor:
         return gaussian(outputs, self.logvar, x)
+
+    @staticmethod
+    def noise(shape: tuple[int, int], rng: torch.Generator) -> Tensor:
+        return torch.randn(shape, generator=rng)
 
     def draw(self, outputs: Tensor, rng: torch.Generator) -> Tensor:
         return outputs + (0.5 * self.logvar).exp() * torch.randn(outputs.shape, generator=rng).to(outputs.device)

@@ -30,6 +30,10 @@ class Classifier(nn.Module):
         self.encoder, self.n_features = make_encoder(sizes, rng)
         self.head = Head(self.n_features, sizes.units, fork(rng))  # so its size changes nothing else
 
+    def idle(self, units: int) -> int:
+        """Return how many parameters, of those not frozen, are never trained if that many units are never active."""
+        return units * (self.n_features + 1) if self.head.weight.requires_grad else 0
+
     def forward(self, x: Tensor) -> Tensor:
         """Return the logits of all output units, (n, units)."""
         logits: Tensor = self.head(self.encoder(x))
@@ -59,10 +63,6 @@ class GenerativeClassifier(Classifier, ABC):
     """A classifier that can also generate inputs."""
 
     @abstractmethod
-    def answer(self, x: Tensor, rng: torch.Generator) -> Answers:
-        """Classify and reconstruct."""
-
-    @abstractmethod
     def generate(self, n: int, rng: torch.Generator) -> Tensor:
         """Return n generated inputs, (n, inputs)."""
 
@@ -72,7 +72,15 @@ class GenerativeClassifier(Classifier, ABC):
         """How its reconstructions are to be read."""
 
 
-class FeedbackClassifier(GenerativeClassifier):
+class ReconstructingClassifier(GenerativeClassifier, ABC):
+    """A classifier that can also generate inputs, and answers all questions about an input at once."""
+
+    @abstractmethod
+    def answer(self, x: Tensor, rng: torch.Generator) -> Answers:
+        """Classify and reconstruct."""
+
+
+class FeedbackClassifier(ReconstructingClassifier):
     """RtF's network: the classifier's encoder is that of a VAE, too; one pass does both."""
 
     def __init__(self, sizes: Sizes, rng: torch.Generator) -> None:
@@ -91,7 +99,7 @@ class FeedbackClassifier(GenerativeClassifier):
         return self.feedback.likelihood
 
 
-class ClassifierWithVAE(GenerativeClassifier):
+class ClassifierWithVAE(ReconstructingClassifier):
     """DGR's pair: a classifier, and beside it a generator that shares no parameter with it."""
 
     def __init__(self, sizes: Sizes, rng: torch.Generator) -> None:

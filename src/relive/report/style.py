@@ -35,7 +35,7 @@ WORDS = [  # what a reader of the report should know
 
 # What is given to methods that say no colour or marker of their own, in the order in which they come.
 SPARE_COLOURS = ("#117733", "#aa4499", "#999933", "#332288", "#44aa99", "#a6761d", "#1b9e77", "#e7298a")
-SPARE_MARKERS = ("8", "H", "1", "2", "3", "4", "+", "x", "|", "_", "p", "*", "d")
+SPARE_MARKERS = ("8", "H", "1", "2", "3", "4", "+", "x", "|", "_", ".", "p", "*", "d")
 TASK_COLOUR_MAP, TASK_COLOUR_RANGE = "viridis", (0.0, 0.88)  # tasks have an order, and so have these colours
 ACCURACY_COLOUR_MAP = "cividis"
 LINE_STYLES: tuple[Literal["-", "--", "-.", ":"], ...] = ("-", "--", "-.", ":")

@@ -1,0 +1,90 @@
+"""A fixed number of real samples, shared evenly among the classes met: what methods that keep data replay from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from relive.core.batch import Batch, hard_rows
+from relive.core.scenarios import Scenario
+from relive.core.sources import Part
+from relive.methods import classes
+
+
+class Buffer:
+    """Samples with the class, the task and the output unit of each, and how badly each is wanted.
+
+    Whenever samples are added, room is given in turns: first to the most wanted sample of every class, then to the next
+    of every class, until there is none left. So classes have equal shares, and what a small class does not fill goes to
+    the others.
+
+    Parameters
+    ----------
+    size
+        How many samples there is room for.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.x = torch.empty(0, 0)  # (n, inputs)
+        self.number, self.task, self.unit = torch.empty(3, 0, dtype=torch.long)  # (n,) class, task and output unit
+        self.rank = torch.empty(0)  # (n,) the lowest of a class are kept longest
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    @torch.no_grad()
+    def add(self, learned: Sequence[Part], ranks: Sequence[Tensor], scenario: Scenario) -> None:
+        """Take samples of what was learned, given a rank of each, (n,) for every part."""
+        parts = [(self.x, self.number, self.task, self.unit, self.rank)] if len(self) else []
+        for part, rank in zip(learned, ranks, strict=True):
+            labels = part.examples.labels
+            number = classes.numbers(scenario, part.task).to(labels.device)[labels]
+            unit = scenario.units(part.task)[labels]
+            parts.append((part.examples.inputs(slice(None)), number, torch.full_like(unit, part.task), unit, rank))
+        x, number, task, unit, rank = (torch.cat(column) for column in zip(*parts, strict=True))
+        kept = in_turns(number, rank)[: self.size]
+        self.x, self.number, self.task = x[kept], number[kept], task[kept]
+        self.unit, self.rank = unit[kept], rank[kept]
+
+    def draw(self, n: int, seen: int, scenario: Scenario, rng: torch.Generator) -> Batch | None:
+        """Return n different samples as rows, each answered with the units of its own task; None if there are none."""
+        if not len(self):
+            return None
+        drawn = torch.randperm(len(self), generator=rng)[:n].to(self.x.device)
+        task = self.task[drawn]
+        active = torch.stack([scenario.active(k, seen) for k in range(seen)])[task]
+        return hard_rows(self.x[drawn], self.unit[drawn], active, task)
+
+    def state(self) -> dict[str, Tensor]:
+        """Return all that is kept."""
+        return {name: getattr(self, name) for name in ("x", "number", "task", "unit", "rank")}
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        """Take back what ``state`` returned."""
+        self.x, self.number, self.task = state["x"], state["number"], state["task"]
+        self.unit, self.rank = state["unit"], state["rank"]
+
+
+def in_turns(number: Tensor, rank: Tensor) -> Tensor:
+    """Return all indices, one of each class at a time, those of lowest rank first.
+
+    >>> in_turns(torch.tensor([0, 0, 0, 1]), torch.tensor([0.3, 0.1, 0.2, 0.9])).tolist()
+    [1, 3, 2, 0]
+    """
+    order = rank.argsort(stable=True)
+    order = order[number[order].argsort(stable=True)]  # class by class, and by rank within it
+    ordered = number[order].contiguous()
+    turn = torch.arange(len(order), device=order.device) - torch.searchsorted(ordered, ordered)
+    return order[turn.argsort(stable=True)]
+
+
+def where(mask: Tensor) -> Tensor:
+    """Return the indices at which a mask (n,) is true; unlike ``nonzero`` it can be asked on any device.
+
+    >>> where(torch.tensor([False, True, True])).tolist()
+    [1, 2]
+    """
+    return mask.float().argsort(descending=True, stable=True)[: int(mask.sum().item())]

@@ -1,0 +1,118 @@
+r"""A classifier with feedback connections that knows classes: each has a prior in latent space, and gates.
+
+.. math:: p(z) = \sum_c w_c \, N(z;\, \mu_c, \sigma_c^2) \qquad h \leftarrow \Big(\sum_c w_c \, g_c\Big) \odot h
+
+w are a row's classes: one of them, or a probability of each. μ and σ are learned, g is drawn once and stays.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from relive._util.seeds import fork
+from relive.networks.blocks import full_width
+from relive.networks.encoders import Sizes
+from relive.networks.feedback import make_feedback
+from relive.networks.likelihoods import Likelihood
+from relive.networks.models import GenerativeClassifier
+
+
+def log_normal(z: Tensor, mu: Tensor, logvar: Tensor) -> Tensor:
+    r"""Return :math:`\log N(z; \mu, \sigma^2)`, summed over the latent variables, which are the last dimension."""
+    return -0.5 * (math.log(2 * math.pi) + logvar + (z - mu).square() * (-logvar).exp()).sum(-1)
+
+
+def mixture_latent(z: Tensor, mu: Tensor, logvar: Tensor, weight: Tensor, means: Tensor, logvars: Tensor) -> Tensor:
+    r"""Return :math:`\log q(z|x) - \log \sum_c w_c N(z; \mu_c, \sigma_c^2)`, the latent term for one drawn z: (n,).
+
+    Parameters
+    ----------
+    z, mu, logvar
+        (n, latent) what was drawn, and the encoder's distribution.
+    weight
+        (n, classes) a probability for every class.
+    means, logvars
+        (classes, latent) of the classes' priors.
+    """
+    of_class = log_normal(z.unsqueeze(1), means, logvars)  # (n, classes)
+    return log_normal(z, mu, logvar) - (weight.log() + of_class).logsumexp(1)
+
+
+class ConditionalClassifier(GenerativeClassifier):
+    """The network of brain-inspired replay.
+
+    Parameters
+    ----------
+    sizes
+        As of any network.
+    n_classes
+        How many classes have a prior of their own, and gates; more may come.
+    gate
+        The share of each gated layer's units that is switched off for a class.
+    rng
+        What weights, priors and gates are drawn from.
+    """
+
+    met: Tensor
+    gates: Tensor
+
+    def __init__(self, sizes: Sizes, n_classes: int, gate: float, rng: torch.Generator) -> None:
+        super().__init__(sizes, rng)
+        self.feedback = make_feedback(sizes, self.encoder, self.n_features, rng)
+        draw = fork(rng)  # class by class, so that those who come later change nothing; in blocks, as output units are
+        self.n_idle = full_width(n_classes) - n_classes
+        priors = torch.stack([torch.randn(2, sizes.latent, generator=draw) for _ in range(n_classes + self.n_idle)])
+        self.means = nn.Parameter(priors[:, 0].contiguous())  # (classes, latent)
+        self.logvars = nn.Parameter(priors[:, 1].contiguous())
+        order = torch.rand(n_classes, sum(self.feedback.gated), generator=fork(rng))
+        gates = [
+            (part.argsort(1).argsort(1) >= int(gate * part.shape[1])).float()
+            for part in torch.split(order, self.feedback.gated, dim=1)
+        ]
+        self.register_buffer("gates", torch.cat(gates, dim=1) if gates and gate else torch.empty(n_classes, 0))
+        self.register_buffer("met", torch.tensor(0))  # how many of the classes have been learned
+
+    def idle(self, units: int) -> int:
+        return super().idle(units) + self.n_idle * 2 * self.feedback.n_latent
+
+    def answer(self, x: Tensor, weight: Tensor, rng: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the logits (n, units), the reconstruction (n, inputs) and the latent term (n,) of inputs.
+
+        ``weight`` has a probability for each of the first classes, (n, classes): whose priors and gates to use.
+        """
+        h = self.encoder(x)
+        z, mu, logvar = self.feedback.encode(h, rng)
+        n = weight.shape[1]
+        latent = mixture_latent(z, mu, logvar, weight, self.means[:n], self.logvars[:n])
+        return self.head(h), self.feedback.decode(z, self._gates(weight @ self.gates[:n])), latent
+
+    def _gates(self, gates: Tensor) -> tuple[Tensor, ...]:
+        """Return the gates of each layer, (n, units) each; none if nothing is gated."""
+        return torch.split(gates, self.feedback.gated, dim=1) if gates.shape[1] else ()
+
+    @torch.no_grad()
+    def generate_classes(self, classes: Tensor, rng: torch.Generator) -> Tensor:
+        """Return an input of each of these classes, (n, inputs)."""
+        mu, logvar = self.means[classes], self.logvars[classes]
+        z = mu + (0.5 * logvar).exp() * torch.randn(mu.shape, generator=rng).to(mu.device)
+        return self.likelihood.draw(self.feedback.decode(z, self._gates(self.gates[classes])), rng)
+
+    def generate(self, n: int, rng: torch.Generator) -> Tensor:
+        """Return n generated inputs, as many of each class that was learned as of any other: (n, inputs)."""
+        return self.generate_classes(evenly(n, max(1, int(self.met.item())), rng).to(self.met.device), rng)
+
+    @property
+    def likelihood(self) -> Likelihood:
+        return self.feedback.likelihood
+
+
+def evenly(n: int, kinds: int, rng: torch.Generator) -> Tensor:
+    """Return which of some kinds each of n rows is, each as often as any other but for one, from a random one on.
+
+    >>> evenly(7, 3, torch.Generator().manual_seed(0)).bincount().tolist()
+    [2, 2, 3]
+    """
+    return (torch.arange(n) + torch.randint(kinds, (), generator=rng)) % kinds
