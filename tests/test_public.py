@@ -64,7 +64,9 @@ def test_the_readme_has_an_example() -> None:
 @pytest.mark.parametrize("block", range(len(BLOCKS)))
 def test_the_readme_s_python_works(block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    exec(compile(BLOCKS[block], f"README.md, python block {block + 1}", "exec"), {"__name__": "__main__"})
+    shorter = re.sub(r"iterations=\d+", "iterations=20", BLOCKS[block])
+    assert shorter != BLOCKS[block]
+    exec(compile(shorter, f"README.md, python block {block + 1}", "exec"), {"__name__": "__main__"})
 
 
 def test_an_interrupt_is_one_from_the_first_moment(tmp_path: Path) -> None:

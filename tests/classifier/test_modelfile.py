@@ -88,10 +88,16 @@ model.save(path)
 """
 
 
-def test_split_mnist_with_a_process_per_task_gives_the_bits_of_a_run(path: Path, mnist_home: Path) -> None:
+def test_split_mnist_in_several_processes_gives_the_bits_of_a_run(
+    path: Path, mnist_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for k in range(5):
-        command = [sys.executable, "-c", SCRIPT, str(path), str(k), str(mnist_home), "6"]
-        subprocess.run(command, check=True, timeout=300)
+        words = [str(path), str(k), str(mnist_home), "6"]
+        if k < 2:  # a process takes seconds to start: the others learn here
+            subprocess.run([sys.executable, "-c", SCRIPT, *words], check=True, timeout=300)
+        else:
+            monkeypatch.setattr(sys, "argv", ["", *words])
+            exec(SCRIPT, {})
     spec = make_spec("split", "class", "rtf", iters=6, seed=0)
     seen: dict[str, Any] = {}
 
