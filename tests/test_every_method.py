@@ -121,7 +121,7 @@ def test_a_run(method: str, scenario: str, protocol: str, fidelity: str, tiny: D
         "online-ewc": numbers,
         "si": numbers,
         "offline": rows * inputs,
-        "bir": n_classes * 2 * HIDDEN,
+        "bir": (32 if n_classes > 16 else 16) * 2 * HIDDEN,  # gates
         "er": min(200, rows) * (inputs + 4) + 1,  # class, task, unit and rank, and how often samples were added
         "agem": min(200, rows) * (inputs + 4) + 1,
         "icarl": min(200, rows) * (inputs + 4),

@@ -88,7 +88,7 @@ def test_every_method_learns_task_after_task(method: str, scenario: str) -> None
         assert not p[:, :4].any()
 
 
-@pytest.mark.parametrize("method", ["none", "ewc", "online-ewc", "si", "lwf", "dgr-distill", "rtf"])
+@pytest.mark.parametrize("method", ["none", "ewc", "online-ewc", "si", "lwf", "dgr-distill", "rtf", "bir"])
 @pytest.mark.parametrize("scenario", ["class", "task", "domain"])
 def test_declaring_the_classes_changes_no_bit(method: str, scenario: str) -> None:
     one, other = (ContinualClassifier(method, scenario, **SMALL) for _ in range(2))

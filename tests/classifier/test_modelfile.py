@@ -125,7 +125,7 @@ def test_split_mnist_in_several_processes_gives_the_bits_of_a_run(
     assert np.mean(accuracies) == pytest.approx(result.average_accuracy, abs=1e-4)
 
 
-@pytest.mark.parametrize("method", ["rtf", "dgr", "ewc", "si", "lwf"])
+@pytest.mark.parametrize("method", ["rtf", "dgr", "ewc", "si", "lwf", "bir", "generative-classifier"])
 @pytest.mark.parametrize("kind", ["bytes", "unit", "any"])
 def test_no_training_input_is_in_the_file(method: str, kind: str, path: Path) -> None:
     """Rows of random numbers, looked for byte by byte, as they were given and as the network took them."""

@@ -119,9 +119,9 @@ def test_replay_is_even_over_the_classes_and_answered_by_their_tasks() -> None:
 
 def test_gates_switch_off_a_share_of_each_layer_other_units_for_each_class() -> None:
     net = ConditionalClassifier(Sizes(16, 40, 5, 16), 6, 0.75, stream(0, "network"))
-    gates = net.gates.reshape(6, 2, 40)
-    assert gates.sum(2).tolist() == [[10.0, 10.0]] * 6
-    assert len({tuple(g.flatten().tolist()) for g in gates}) == 6
+    gates = net.gates.reshape(16, 2, 40)  # for six classes and ten to come
+    assert gates.sum(2).tolist() == [[10.0, 10.0]] * 16
+    assert len({tuple(g.flatten().tolist()) for g in gates}) == 16
     assert ConditionalClassifier(Sizes(16, 40, 5, 16), 6, 0.0, stream(0, "network")).gates.numel() == 0
 
 

@@ -62,17 +62,18 @@ class ConditionalClassifier(GenerativeClassifier):
     def __init__(self, sizes: Sizes, n_classes: int, gate: float, rng: torch.Generator) -> None:
         super().__init__(sizes, rng)
         self.feedback = make_feedback(sizes, self.encoder, self.n_features, rng)
-        draw = fork(rng)  # class by class, so that those who come later change nothing; in blocks, as output units are
-        self.n_idle = full_width(n_classes) - n_classes
-        priors = torch.stack([torch.randn(2, sizes.latent, generator=draw) for _ in range(n_classes + self.n_idle)])
+        width = full_width(n_classes)  # blocks, as output units come in
+        self.n_idle = width - n_classes
+        draw = fork(rng)  # class by class, so that those who come later change nothing
+        priors = torch.stack([torch.randn(2, sizes.latent, generator=draw) for _ in range(width)])
         self.means = nn.Parameter(priors[:, 0].contiguous())  # (classes, latent)
         self.logvars = nn.Parameter(priors[:, 1].contiguous())
-        order = torch.rand(n_classes, sum(self.feedback.gated), generator=fork(rng))
+        order = torch.rand(width, sum(self.feedback.gated), generator=fork(rng))
         gates = [
             (part.argsort(1).argsort(1) >= int(gate * part.shape[1])).float()
             for part in torch.split(order, self.feedback.gated, dim=1)
         ]
-        self.register_buffer("gates", torch.cat(gates, dim=1) if gates and gate else torch.empty(n_classes, 0))
+        self.register_buffer("gates", torch.cat(gates, dim=1) if gates and gate else torch.empty(width, 0))
         self.register_buffer("met", torch.tensor(0))  # how many of the classes have been learned
 
     def idle(self, units: int) -> int:
