@@ -164,6 +164,24 @@ def test_every_sample_is_learned_once_or_asked(again: bool, validation: bool) ->
     assert all((X[:, 0] // 100 == y).all() for X, y in taught.tasks)
 
 
+@pytest.mark.parametrize("validation", [False, True])
+def test_nothing_of_a_group_that_is_asked_about_was_learned(validation: bool) -> None:
+    group = np.tile(np.arange(10), 30)  # ten pages, each with texts of every class
+    samples = Samples(np.arange(300.0)[:, None], np.repeat(np.arange(5), 60), group=group)
+    course = Course("x", 2, new_groups=True)
+    taught = lessons(samples, course, seed=1, validation=validation)
+
+    def groups(numbers: list[float]) -> set[int]:
+        return set(group[np.array(numbers, dtype=int)].tolist())
+
+    learned, asked = groups(rows(taught.tasks)), groups(taught.X_test[:, 0].tolist())
+    tested = groups(lessons(samples, course, seed=1).X_test[:, 0].tolist())
+    assert learned
+    assert asked
+    assert not learned & asked
+    assert not validation or not tested & (learned | asked)
+
+
 def test_classes_return_with_other_samples_and_in_other_company() -> None:
     tasks = lessons(numbered(), Course("x", 2, again=True), seed=1).tasks
     groups = [set(np.unique(y).tolist()) for _, y in tasks]
@@ -236,7 +254,7 @@ def test_a_file_that_is_another_is_refused(tmp_path: Path) -> None:
 
 def test_a_prepared_data_set_comes_back_whole(tmp_path: Path) -> None:
     X, y = blobs()
-    for samples in (Samples(X, y), Samples(X, y, (X[:2], y[:2]), (4, 5), "made of")):
+    for samples in (Samples(X, y), Samples(X, y, (X[:2], y[:2]), (4, 5), y + 1, "made of")):
         samples.save(tmp_path / "x.npz")
         found = load(tmp_path / "x.npz")
         assert (found.digest, found.shape, found.test is None) == (
@@ -245,6 +263,7 @@ def test_a_prepared_data_set_comes_back_whole(tmp_path: Path) -> None:
             samples.test is None,
         )
         np.testing.assert_array_equal(found.X, X)
+        np.testing.assert_array_equal(found.group, samples.group)
     assert Samples(X, y).digest != Samples(X + 1, y).digest
 
 

