@@ -17,9 +17,13 @@ from relive.data.tasks import Examples, Task
 from relive.methods import make_method, ridge
 from relive.methods.closed_form import ClosedForm, Sums
 from relive.methods.ridge import best_fit, fit, regression
+from relive.methods.slda import linear_discriminant
+from relive.networks.pictures import Picture
+from relive.networks.random_features import ConvolutionalFeatures
+from tests import plain
 
 N_INPUTS = 5
-METHODS = ["ncm", "slda", "analytic"]
+METHODS = ["ncm", "slda", "analytic", "discriminant"]
 
 
 def samples(n: int = 120, n_classes: int = 4, seed: int = 0) -> tuple[Tensor, Tensor]:
@@ -105,6 +109,44 @@ def test_analytic_is_ridge_regression_on_the_features(strength: float) -> None:
     torch.testing.assert_close(scores(learner, x), expected, rtol=1e-3, atol=1e-3)
 
 
+def test_discriminant_adds_a_quarter_of_a_gaussian_per_class() -> None:
+    x, label = samples()
+    learner = taught("discriminant", [(x, label)], numbers=5000)
+    h, y = features(learner, x), label.numpy()
+    z, p, n = h[:, :N_INPUTS], N_INPUTS, len(y)
+    own = [np.cov(z[y == c].T, bias=True) for c in range(4)]
+    sizes = [(y == c).sum() for c in range(4)]
+    pooled = sum(size * cov for size, cov in zip(sizes, own, strict=True)) / n
+    floor = 0.01 * pooled.diagonal().mean() * np.eye(p)
+    gaussian = [
+        multivariate_normal(z[y == c].mean(0), (sizes[c] * own[c] + p * pooled) / (sizes[c] + p) + floor).logpdf(z)
+        + np.log(sizes[c] / n)
+        for c in range(4)
+    ]
+    sums = sums_of(torch.from_numpy(h).float(), label, 4)
+    weight, bias = linear_discriminant(sums, best_fit(sums)[0])
+    linear = torch.from_numpy(h) @ weight.T + bias
+    expected = linear.log_softmax(1) + 0.25 * torch.from_numpy(np.stack(gaussian, 1)).log_softmax(1)
+    torch.testing.assert_close(scores(learner, x), expected.log_softmax(1), rtol=1e-3, atol=1e-3)
+
+
+def test_on_pictures_it_is_ridge_regression() -> None:
+    tasks = plain.split_tasks()
+    pair = []
+    for name in ("analytic", "discriminant"):
+        layout = scenario_of("class", [task.classes for task in tasks])
+        pair.append(Learner(make_method(name, numbers=1e5), layout, 16, shape=(4, 4), encoder=large_pictures))
+    for learner in pair:
+        learner.learn(tasks[:1], 1)
+        learner.learn(tasks[:2], 1)
+    x = tasks[0].test.inputs(slice(None))
+    torch.testing.assert_close(*(learner.logits(x, 0) for learner in pair), rtol=1e-4, atol=1e-4)
+
+
+def large_pictures(shape: tuple[int, ...], hidden: int, rng: torch.Generator) -> ConvolutionalFeatures:
+    return ConvolutionalFeatures(Picture(1, 4, 4), 5, False, rng)
+
+
 def test_the_evidence_is_the_marginal_likelihood(monkeypatch: pytest.MonkeyPatch) -> None:
     """Against the density of the targets themselves, whose covariance is made sample by sample; two classes."""
     monkeypatch.setattr(ridge, "FLOOR", 0.0)
@@ -175,9 +217,10 @@ def test_in_domain_il_a_class_may_look_different_in_every_domain() -> None:
 
 
 @pytest.mark.parametrize(("numbers", "shape"), [(1e5, (8, 8)), (3e5, (28, 28)), (1.1e6, (28, 28)), (5e4, (20,))])
-def test_the_numbers_kept_are_no_more_than_allowed(numbers: float, shape: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("name", ["analytic", "discriminant"])
+def test_the_numbers_kept_are_no_more_than_allowed(name: str, numbers: float, shape: tuple[int, ...]) -> None:
     layout = scenario_of("class", [(0, 1), (2, 3), (4, 5), (6, 7), (8, 9)])
-    method = make_method("analytic", numbers=numbers)
+    method = make_method(name, numbers=numbers)
     learner = Learner(method, layout, int(np.prod(shape)), shape=shape)
     kept = method.stored_numbers([])
     assert 0.85 * numbers < kept <= numbers

@@ -42,24 +42,33 @@ class Analytic(ClosedForm):
         self.numbers = numbers
 
     def width(self, sizes: Sizes) -> int:
-        """Return the largest number of features with which no more numbers are kept than allowed.
-
-        Of d features there are d (d + 1) / 2 products, a sum and a weight per class, and what their encoder keeps.
-        """
-
-        def too_many(width: int) -> bool:
-            with torch.device("meta"):
-                encoder, d = make_encoder(replace(sizes, hidden=width), torch.Generator())
-            kept = sum(t.numel() for t in encoder.state_dict().values())
-            return bool(d * (d + 1) // 2 + 2 * CLASSES * (d + 1) + kept > self.numbers)
-
-        largest = math.isqrt(int(2 * self.numbers))
-        return max(1, bisect_left(range(1, largest), True, key=too_many))
+        return width_within(self.numbers, sizes)
 
     def readout(self, sums: Sums) -> tuple[Tensor, Tensor]:
-        given = regression(sums)
-        best = fit(*given, self.ridge) if self.ridge else best_fit(sums)[1]
-        share = sums.count / sums.n
-        sigma2 = (best.residual + FLOOR) * max(given[2], 1e-12) / len(share)
-        weight = (best.weight.T / scales(sums)) / sigma2  # (classes, features)
-        return weight, share / sigma2 - weight @ sums.mean
+        return ridge_readout(sums, self.ridge)
+
+
+def ridge_readout(sums: Sums, ridge: float = 0.0) -> tuple[Tensor, Tensor]:
+    """Return weights (classes, features) and biases (classes,) of a strength, or of that with the largest evidence."""
+    given = regression(sums)
+    best = fit(*given, ridge) if ridge else best_fit(sums)[1]
+    share = sums.count / sums.n
+    sigma2 = (best.residual + FLOOR) * max(given[2], 1e-12) / len(share)
+    weight = (best.weight.T / scales(sums)) / sigma2  # (classes, features)
+    return weight, share / sigma2 - weight @ sums.mean
+
+
+def width_within(numbers: float, sizes: Sizes, per_class: int = 0) -> int:
+    """Return the largest number of features with which no more numbers are kept than allowed.
+
+    Of d features there are d (d + 1) / 2 products, a sum and a weight per class, and what their encoder keeps; and
+    ``per_class`` numbers for each class.
+    """
+
+    def too_many(width: int) -> bool:
+        with torch.device("meta"):
+            encoder, d = make_encoder(replace(sizes, hidden=width), torch.Generator())
+        kept = sum(t.numel() for t in encoder.state_dict().values())
+        return bool(d * (d + 1) // 2 + CLASSES * (2 * (d + 1) + per_class) + kept > numbers)
+
+    return max(1, bisect_left(range(1, math.isqrt(int(2 * numbers))), True, key=too_many))

@@ -237,5 +237,15 @@ METHODS = Registry(
             colour="#7a1fa2",
             marker="d",
         ),
+        MethodFacts(
+            "discriminant",
+            "relive.methods.discriminant:Discriminant",
+            "Discriminant",
+            "a linear discriminant on random features, and a Gaussian per class",
+            settings=(NUMBERS,),
+            encoder="random",
+            colour="#c2185b",
+            marker="4",
+        ),
     ],
 )

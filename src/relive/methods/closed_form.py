@@ -137,8 +137,12 @@ class ClosedForm(Method, ABC):
             cells = self._cells(part.task)
             for start in range(0, len(part.examples), CHUNK):
                 rows = slice(start, start + CHUNK)
-                self.sums.add(net.encoder(part.examples.inputs(rows)).double(), cells[part.examples.labels[rows]])
+                self.count(net.encoder(part.examples.inputs(rows)).double(), cells[part.examples.labels[rows]])
         self.settled_ = False
+
+    def count(self, h: Tensor, cell: Tensor) -> None:
+        """Take samples with features h (n, features) into the sums, each where its class is summed (n,)."""
+        self.sums.add(h, cell)
 
     @torch.no_grad()
     def settle(self, net: Classifier) -> None:
@@ -152,9 +156,14 @@ class ClosedForm(Method, ABC):
         net.head.bias[there] = bias.to(net.head.bias.dtype)
         self.settled_ = True
 
+    def scores(self, net: Classifier, x: Tensor) -> Tensor:
+        """Return what speaks for each class that is summed, (n, classes)."""
+        scores: Tensor = net(x)
+        return scores
+
     def logits(self, net: Classifier, x: Tensor, task: Tensor) -> Tensor:
         self.settle(net)
-        scores: Tensor = net(x)
+        scores = self.scores(net, x)
         if not self.apart_:
             return scores
         scenario = self.problem.scenario

@@ -31,14 +31,20 @@ class SLDA(ClosedForm):
         self.shrinkage = shrinkage
 
     def readout(self, sums: Sums) -> tuple[Tensor, Tensor]:
-        scale, centred = scales(sums), sums.means - sums.mean  # (features,), (classes, features)
-        between = (centred.T * sums.count / sums.n) @ centred
-        within = (sums.covariance - between) / torch.outer(scale, scale)
-        ridge = self.shrinkage / (1 - self.shrinkage) if self.shrinkage else chosen_ridge(sums)
-        means = centred / scale
         # (Σ + λ I)⁻¹ is (1 − ε) times the inverse of the shrunken covariance, λ = ε / (1 − ε)
-        within.diagonal().add_(ridge)
-        weight = torch.cholesky_solve(means.T, torch.linalg.cholesky(within)).T
-        bias = -0.5 * (weight * means).sum(1) + (sums.count / sums.n).log()
-        weight = weight / scale
-        return weight, bias - weight @ sums.mean
+        return linear_discriminant(
+            sums, self.shrinkage / (1 - self.shrinkage) if self.shrinkage else chosen_ridge(sums)
+        )
+
+
+def linear_discriminant(sums: Sums, ridge: float) -> tuple[Tensor, Tensor]:
+    """Return weights (classes, features) and biases (classes,), given what is added to the scaled variances."""
+    scale, centred = scales(sums), sums.means - sums.mean  # (features,), (classes, features)
+    between = (centred.T * sums.count / sums.n) @ centred
+    within = (sums.covariance - between) / torch.outer(scale, scale)
+    within.diagonal().add_(ridge)
+    means = centred / scale
+    weight = torch.cholesky_solve(means.T, torch.linalg.cholesky(within)).T
+    bias = -0.5 * (weight * means).sum(1) + (sums.count / sums.n).log()
+    weight = weight / scale
+    return weight, bias - weight @ sums.mean

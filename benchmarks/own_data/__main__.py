@@ -1,0 +1,113 @@
+"""Classes that come one after another, on real data: relive's methods beside what an engineer could pick instead.
+
+    python -m benchmarks.own_data prepare            put the data sets into the cache
+    python -m benchmarks.own_data run [--only wine --only iris] [--learner rtf] [--seeds 5] [--jobs 2]
+    python -m benchmarks.own_data write              tables and figures into the documentation
+    python -m benchmarks.own_data tune               how the constants of the simple learners were chosen
+
+Every learner sees the same tasks in the same order and is asked about all classes at the end. Runs are added to a file
+of JSON lines as they end; what is there is not run again. Needs ``pip install -c constraints.txt -e '.[bench]'``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import numpy as np
+from rich.progress import track
+
+from benchmarks.common import ROOT
+from benchmarks.own_data.courses import COURSES, FOLDER, SOURCES, samples_of
+from benchmarks.own_data.figures import figure
+from benchmarks.own_data.learners import LEARNERS
+from benchmarks.own_data.report import cells, page, summary_table
+from benchmarks.own_data.results import missing, read, run_all
+from benchmarks.own_data.tuning import CANDIDATES, tune
+from relive._util.files import write_atomic
+from relive.report.figures import save
+
+BEGIN, END = "<!-- comparison: begin -->", "<!-- comparison: end -->"
+
+
+def prepare(options: argparse.Namespace) -> None:
+    """Make every data set, and say what it is."""
+    for source in options.source or SOURCES:
+        samples = samples_of(source, options.data)
+        counts = np.bincount(samples.y)
+        test = f", {len(samples.test[1]):,} to test" if samples.test else ""
+        print(
+            f"{source}: {samples.X.shape[0]:,} samples{test}, {samples.X.shape[1]} features ({samples.X.dtype}), "
+            f"{len(counts)} classes of {counts.min():,} to {counts.max():,}, {samples.digest}"
+        )
+
+
+def run(options: argparse.Namespace) -> None:
+    """Do what is missing."""
+    courses, learners = options.only or list(COURSES), options.learner or list(LEARNERS)
+    for name in courses:
+        samples_of(COURSES[name].source, options.data)
+    if options.again:
+        kept = [
+            line
+            for line, run in zip(lines(options.output), read(options.output), strict=True)
+            if run.learner not in learners or run.course not in courses
+        ]
+        write_atomic(options.output, "".join(kept).encode())
+    keys = missing(read(options.output), courses, learners, options.seeds)
+    failed = 0
+    for result in track(run_all(keys, options.output, options.data, options.jobs), "learning", total=len(keys)):
+        if isinstance(result, str):
+            failed += 1
+            print(result, file=sys.stderr)
+    print(summary_table(cells(read(options.output))))
+    if failed:
+        sys.exit(f"{failed} of {len(keys)} runs failed")
+
+
+def lines(path: Path) -> list[str]:
+    return path.read_text().splitlines(keepends=True) if path.exists() else []
+
+
+def write(options: argparse.Namespace) -> None:
+    """Write tables between their marks, and the figures beside."""
+    runs = read(options.output)
+    text = options.page.read_text(encoding="utf-8")
+    if text.count(BEGIN) != 1 or text.count(END) != 1:
+        sys.exit(f"{options.page} has no place for the tables: put the lines {BEGIN} and {END} where they shall be")
+    before, rest = text.split(BEGIN)
+    write_atomic(options.page, f"{before}{BEGIN}\n\n{page(runs)}\n\n{END}{rest.split(END)[1]}".encode())
+    table = cells(runs)
+    save(figure(table, "numbers", "numbers kept"), options.pictures, "own-data-numbers")
+    save(figure(table, "seconds", "CPU time of learning (s)"), options.pictures, "own-data-time")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=FOLDER, help="where prepared data sets are kept")
+    parser.add_argument("--output", type=Path, default=ROOT / "reproduction/own-data/runs.jsonl")
+    commands = parser.add_subparsers(required=True)
+    one = commands.add_parser("prepare")
+    one.add_argument("source", nargs="*", choices=[[], *SOURCES])
+    one.set_defaults(do=prepare)
+    one = commands.add_parser("run")
+    one.add_argument("--only", action="append", choices=list(COURSES), help="a course; may be given several times")
+    one.add_argument("--learner", action="append", choices=list(LEARNERS), help="a learner; may be given several times")
+    one.add_argument("--seeds", type=int, default=5)
+    one.add_argument("--jobs", type=int, default=1, help="processes, of one thread each")
+    one.add_argument("--again", action="store_true", help="forget the stored runs of these courses and learners first")
+    one.set_defaults(do=run)
+    one = commands.add_parser("write")
+    one.add_argument("--page", type=Path, default=ROOT / "docs/own-data.md")
+    one.add_argument("--pictures", type=Path, default=ROOT / "docs/pictures")
+    one.set_defaults(do=write)
+    one = commands.add_parser("tune")
+    one.add_argument("name", nargs="*", choices=[[], *CANDIDATES])
+    one.set_defaults(do=tune)
+    options = parser.parse_args()
+    options.do(options)
+
+
+if __name__ == "__main__":
+    main()

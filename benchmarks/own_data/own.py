@@ -1,0 +1,28 @@
+"""The methods of relive, through the door that users have."""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+from benchmarks.own_data.learner import Learner, Setting
+from benchmarks.own_data.samples import Array
+from relive import ContinualClassifier
+
+
+@final
+class Own(Learner):
+    """A ContinualClassifier: a task is a call of ``partial_fit``; inputs go in as they are."""
+
+    def __init__(self, setting: Setting, method: str, **parameters: Any) -> None:
+        self.model = ContinualClassifier(method, random_state=setting.seed, **parameters)
+
+    def learn(self, X: Array, y: Array) -> None:
+        self.model.partial_fit(X, y)
+
+    def predict(self, X: Array) -> Array:
+        return self.model.predict(X)
+
+    @property
+    def numbers_kept(self) -> int:
+        learner, features = self.model.learner_, self.model.features_
+        return learner.n_parameters + learner.method.stored_numbers([]) + features.mean.size + features.scale.size
