@@ -490,7 +490,7 @@ def test_a_file_cannot_have_code_run(parameter: str, path: Path, tmp_path: Path)
     ContinualClassifier("none", **TINY).partial_fit(*rows(0, 1)).save(path)
     (tmp_path / "evil.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
     header, tensors = read_tensors(path, KIND, VERSION)
-    wrong: list[Any] = [f"{tmp_path / 'evil.py'}:make", "os:abort", 3, ["os:abort"], {}, None]
+    wrong: list[Any] = [f"{tmp_path / 'evil.py'}:make", "os:abort", 3, ["os:abort"], {}]
     for value in wrong:
         changed = header | {"parameters": header["parameters"] | {parameter: value}}
         write_tensors(path, KIND, VERSION, changed, tensors)

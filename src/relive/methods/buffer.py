@@ -62,10 +62,12 @@ class Buffer:
         """Return all that is kept."""
         return {name: getattr(self, name) for name in ("x", "number", "task", "unit", "rank")}
 
-    def load_state(self, state: dict[str, Tensor]) -> None:
-        """Take back what ``state`` returned."""
-        self.x, self.number, self.task = state["x"], state["number"], state["task"]
-        self.unit, self.rank = state["unit"], state["rank"]
+    def restored(self, state: dict[str, Tensor]) -> Buffer:
+        """Return a buffer of this size with what ``state`` returned."""
+        other = Buffer(self.size)
+        other.x, other.number, other.task = state["x"], state["number"], state["task"]
+        other.unit, other.rank = state["unit"], state["rank"]
+        return other
 
 
 def in_turns(number: Tensor, rank: Tensor) -> Tensor:

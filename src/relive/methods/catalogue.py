@@ -245,7 +245,7 @@ METHODS = Registry(
             settings=(NUMBERS,),
             encoder="random",
             colour="#c2185b",
-            marker="4",
+            marker="$D$",
         ),
     ],
 )

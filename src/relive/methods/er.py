@@ -60,7 +60,7 @@ class KeepsRandomSamples(Method):
         return self.buffer_.state() | {"times": torch.tensor(self.times_, device=self.problem.device)}
 
     def load_state(self, state: dict[str, Tensor]) -> None:
-        self.buffer_.load_state(state)
+        self.buffer_ = self.buffer_.restored(state)
         self.times_ = int(state["times"])
 
 

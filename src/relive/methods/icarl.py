@@ -103,7 +103,7 @@ class ICaRL(Method):
         return self.buffer_.state()
 
     def load_state(self, state: dict[str, Tensor]) -> None:
-        self.buffer_.load_state(state)
+        self.buffer_ = self.buffer_.restored(state)
         self.learning_ = False
 
 

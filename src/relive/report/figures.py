@@ -8,6 +8,7 @@ import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -16,6 +17,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.markers import MarkerStyle
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
 
 from relive._util.files import write_atomic
@@ -95,17 +97,19 @@ def _scatter(axis: Axes, cell: Compared | Entry) -> None:
     """
     colour, marker = style.method_colour(cell.method), style.method_marker(cell.method)
     for run in cell.runs:
-        face = colour if is_quiet(run) else "none"
         x, y = run.train_seconds, 100 * run.average_accuracy
-        axis.scatter(x, y, s=22, marker=marker, facecolor=face, edgecolor=colour, alpha=0.65, linewidth=1)
+        filled = MarkerStyle(marker).is_filled()  # a cross, for one, has no inside: matplotlib draws it by its face
+        face = colour if is_quiet(run) or not filled else "none"
+        edge: dict[str, Any] = {"edgecolor": colour} if filled else {}
+        axis.scatter(x, y, s=22, marker=marker, facecolor=face, alpha=0.65, linewidth=1, **edge)
     if cell.n < 2:
         return
     quiet = [run for run in cell.runs if is_quiet(run)]
     x = (statistics.fmean if quiet else statistics.median)([run.train_seconds for run in quiet or cell.runs])
     y = 100 * statistics.fmean(run.average_accuracy for run in cell.runs)
-    face, edge = (colour, "white") if quiet else ("none", colour)
-    axis.scatter(x, y, s=260, marker="*", facecolor=face, edgecolor=edge, linewidth=1, zorder=3)
-    axis.scatter(x, y, s=16, marker=marker, facecolor=edge, edgecolor="none", zorder=4)
+    inside, around = (colour, "white") if quiet else ("none", colour)
+    axis.scatter(x, y, s=260, marker="*", facecolor=inside, edgecolor=around, linewidth=1, zorder=3)
+    axis.scatter(x, y, s=16, marker=marker, color=around, linewidth=0.5, zorder=4)
 
 
 def legend_marks(methods: Iterable[str]) -> list[Line2D]:
