@@ -106,7 +106,7 @@ class Elsewhere(NamedTuple):
     reference: str
 
 
-_THREE_TYPES = "van de Ven, Tuytelaars & Tolias 2022"
+_THREE_TYPES = "van de Ven, Siegelmann & Tolias 2020"
 FURTHER: dict[tuple[str, str, str], Elsewhere] = {  # never part of the paper's tables, its 28 cells a protocol
     ("split", "domain", "bir"): Elsewhere(97.26, _THREE_TYPES),
     ("split", "class", "bir"): Elsewhere(94.41, _THREE_TYPES),
