@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
-PYTEST := $(BIN)/python -m pytest -q --dist loadscope  # a module or class stays on one process, in order
+PYTEST := $(BIN)/python -m pytest -q --dist loadscope --no-loadscope-reorder  # a module or class stays on one process
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test quick bench report check format clean
@@ -25,9 +25,9 @@ run: $(READY)  ## Train Replay-through-Feedback on split MNIST, Class-IL (about 
 	@$(BIN)/relive run --protocol split --scenario class --method rtf --seed 0
 
 test: $(READY)  ## Run the tests, doctests included
-	@$(PYTEST) -n 4
+	@$(PYTEST) -n 3
 
-quick: $(READY)  ## Run the tests that start no processes, browsers or long training (two to three minutes)
+quick: $(READY)  ## Run the tests that start no processes, browsers or long training (half a minute)
 	@$(PYTEST) -n 2 -m "not slow"
 
 bench: $(READY)  ## Measure speed and memory beside their goals (some minutes, on a quiet machine; ARGS="--repeat 3")
@@ -41,7 +41,7 @@ check: $(READY)  ## Format, lint, strict types, import layers, tests with doctes
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(PYTEST) -n 4
+	$(PYTEST) -n 3
 
 format: $(READY)  ## Mend the format and what lint can mend
 	$(BIN)/ruff format .

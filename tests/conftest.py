@@ -74,13 +74,24 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 SLOW = (  # whole folders and files
     *("tests/cli/", "test_kill.py", "test_dask.py", "test_sweep.py", "test_store.py", "test_execute.py"),
     *("test_browser.py", "test_page.py", "test_figures.py", "test_sources.py", "test_fetchers.py"),
-    *("test_estimator.py", "test_modelfile.py", "test_history.py", "test_every_method.py"),
+    *("test_estimator.py", "test_modelfile.py", "test_history.py", "test_every_method.py", "test_devices.py"),
     *("test_examples.py", "test_benchmarks.py"),
 )
 
 
+def is_slow(path: Path) -> bool:
+    """Say whether the tests in a file take long."""
+    return any(part in path.as_posix() for part in SLOW)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Without the slow tests, do not import their files either, which takes as long as the others need to run."""
+    return True if config.option.markexpr == "not slow" and is_slow(collection_path) else None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what takes long, by file."""
+    """Mark what takes long, and do it first: what waits for processes then has the other tests beside it."""
     for item in items:
-        if any(part in item.path.as_posix() for part in SLOW):
+        if is_slow(item.path):
             item.add_marker(pytest.mark.slow)
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)

@@ -119,11 +119,11 @@ def all_bytes(folder: Path) -> dict[str, bytes]:
 # ---- learning ----------------------------------------------------------------------------------------------------
 
 
-def test_process_after_process_gives_the_bits_of_one_process(home: Path, files: Path) -> None:
-    for name, options in (("a", SMALL), ("b", ["--task", "second"])):
-        done = process("fit", M, files / f"{name}.csv", *options, cwd=home)
-        out, err = done.communicate(timeout=120)
-        assert (done.returncode, err) == (0, "")
+def test_process_after_process_gives_the_bits_of_one_process(home: Path, files: Path, run: Run) -> None:
+    assert run("fit", M, files / "a.csv", *SMALL)[0] == 0
+    done = process("fit", M, files / "b.csv", "--task", "second", cwd=home)
+    out, err = done.communicate(timeout=120)
+    assert (done.returncode, err) == (0, "")
     assert "learned   task second in" in out
     assert "classes   2 (20), 3 (20)" in out
     assert f"model     {M}, " in out
@@ -780,18 +780,18 @@ def test_a_method_that_generates_nothing_has_no_picture(run: Run, files: Path) -
     assert "method 'none' generates nothing" in err
 
 
-def test_a_pipe_shows_everything_in_any_encoding(home: Path, files: Path, made: Path) -> None:
+def test_a_pipe_shows_everything_in_any_encoding(home: Path, files: Path, made: Path, run: Run) -> None:
     shutil.copy(made, M)
     long = "a name of a task that is longer than a line of a terminal " * 2 + "→"
     environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
-    for arguments in (["fit", M, files / "b.csv", "--task", long], ["inspect", M]):
-        done = subprocess.run(
-            [sys.executable, "-m", "relive", *map(str, arguments)],
-            env=environment | {"PYTHONIOENCODING": "ascii"},
-            capture_output=True,
-            check=False,
-        )
-        assert (done.returncode, done.stderr) == (0, b"")
+    assert run("fit", M, files / "b.csv", "--task", long)[0] == 0
+    done = subprocess.run(
+        [sys.executable, "-m", "relive", "inspect", M],
+        env=environment | {"PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
     assert rb"\u2192" in done.stdout
     row = next(line for line in done.stdout.decode().splitlines() if line.startswith("a name"))
     assert "2 (20), 3 (20)" in row

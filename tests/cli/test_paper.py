@@ -73,7 +73,7 @@ def test_without_a_terminal_a_sweep_gives_a_sign_of_life(
     for _ in range(3):
         display.update(Status(total=2))
     assert capfd.readouterr().err.count("0 of 2 runs done") == 1
-    display.said -= sweeping.SIGN_OF_LIFE
+    display.last_line -= sweeping.SIGN_OF_LIFE
     for _ in range(3):
         display.update(Status(total=2))
     assert capfd.readouterr().err.count("0 of 2 runs done") == 1

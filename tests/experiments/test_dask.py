@@ -259,7 +259,7 @@ class TestCluster:
 
 def _looked_for_data() -> tuple[list[str], int]:
     """Return the data sets that this process was given, and how many it has looked for itself."""
-    return sorted(name for name, _ in worker._Process.given), worker._load.cache_info().misses
+    return sorted(name for name, _ in worker._Process.data), worker._load.cache_info().misses
 
 
 def _threads_at_work(dask_worker: Any) -> int:

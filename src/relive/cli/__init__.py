@@ -75,7 +75,7 @@ class _Interrupt:
 
 
 def main() -> None:
-    """Run the command line; what was asked wrongly is said in one message, with exit code 2."""
+    """Run the command line; a user's mistake ends in one message and exit code 2."""
     interrupt = _Interrupt()
     signal.signal(signal.SIGTERM, interrupt)  # being ended is an interrupt: say what was kept
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # otherwise it is to be ignored

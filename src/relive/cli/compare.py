@@ -11,7 +11,6 @@ import typer
 from relive._util.errors import InputError, unknown
 from relive.cli import run, sweeping
 from relive.cli.console import err, out
-from relive.experiments.spec import SCENARIO_NAMES
 
 METHODS = Annotated[
     list[str], typer.Option("--method", help="One of `relive methods`, or my_file.py:MyMethod. Repeatable.")
@@ -71,11 +70,9 @@ def command(
         raise unknown("format", output_format, ["text", *own_runs.FORMATS])
     given = {"tasks": tasks, "iters": iters, "encoder": encoder, "optimizer": optimizer, "device": device}
     changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    scenarios = scenario or ["class"]
-    for name in scenarios:
-        if name not in SCENARIO_NAMES:
-            raise unknown("scenario", name, SCENARIO_NAMES)
-    specs = specs_of([protocol], scenarios, method, range(1, seeds + 1), dataset=dataset, fidelity=fidelity, **changes)
+    specs = specs_of(
+        [protocol], scenario or ["class"], method, range(1, seeds + 1), dataset=dataset, fidelity=fidelity, **changes
+    )
     if not specs:
         raise InputError("there is nothing to run: the chosen methods do not work in the chosen scenarios")
     store = sweeping.make_store(runs_dir, taken_from)

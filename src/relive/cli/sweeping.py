@@ -102,7 +102,7 @@ class Display:
         self.start = time.monotonic()
         self.waiting_for = ""
         self.done = -1  # so that the first line says how much there is to do
-        self.said = self.start
+        self.last_line = self.start
 
     def __enter__(self) -> Display:
         if not self.quiet and err.is_terminal:
@@ -119,9 +119,9 @@ class Display:
         self.waiting_for = status.waiting_for
         if self.live.is_started:
             self.live.update(self._table(status), refresh=True)
-        elif not self.quiet and (status.done != self.done or time.monotonic() - self.said >= SIGN_OF_LIFE):
+        elif not self.quiet and (status.done != self.done or time.monotonic() - self.last_line >= SIGN_OF_LIFE):
             err.print(f"{status.done} of {status.total} runs done, {self._left(status)}")
-            self.said = time.monotonic()
+            self.last_line = time.monotonic()
         self.done = status.done
 
     def _left(self, status: Status) -> str:

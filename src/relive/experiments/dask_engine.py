@@ -19,7 +19,7 @@ from relive.data.datasets.dataset import Dataset
 from relive.data.datasets.sources import load_data
 from relive.experiments.engines import Engine, drained
 from relive.experiments.spec import RunSpec
-from relive.experiments.worker import differences, give, report_with
+from relive.experiments.worker import differences, provide_data, set_reporting
 
 try:
     from distributed import Client, Status, Worker, WorkerPlugin
@@ -84,8 +84,8 @@ class WorkerSetup(WorkerPlugin):
             worker.log_event(TOPIC, {"refused": refusal, "setup": self.name})
             return
         for data in self.data:
-            give(data)
-        report_with(_Report(worker))
+            provide_data(data)
+        set_reporting(_Report(worker))
         await worker.set_resources(**{self.name: 1})
         # Runs that have lost their last worker wait for one to join, and it had no permission when it did:
         worker.status = Status.paused

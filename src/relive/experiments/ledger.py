@@ -54,10 +54,10 @@ def _verified(line: bytes, where: str) -> dict[str, Any]:
     """Return the values of a line whose digest is theirs."""
     try:
         values: dict[str, Any] = orjson.loads(line)
-        said = values.pop("sha256")
+        stored = values.pop("sha256")
     except (ValueError, KeyError, AttributeError, TypeError) as error:
         raise DamagedResult(f"{where} is damaged: {error}") from error
-    if said != hashlib.sha256(to_bytes(values)).hexdigest():
+    if stored != hashlib.sha256(to_bytes(values)).hexdigest():
         raise DamagedResult(f"{where} is damaged: it is not what was written")
     return values
 

@@ -43,9 +43,9 @@ def read_signed(path: Path) -> dict[str, Any]:
         raise
     except OSError as error:
         raise StoreError(f"{path} cannot be read: {error.strerror or error}") from error
-    body, signature, said = raw.rpartition(_SIGNATURE)
+    body, signature, ending = raw.rpartition(_SIGNATURE)
     digest = hashlib.sha256(body + b"\n}\n").hexdigest()
-    if not signature or said != f'{digest}"\n}}\n'.encode():
+    if not signature or ending != f'{digest}"\n}}\n'.encode():
         raise DamagedResult(f"{path} is damaged: it is not what was written ({len(raw)} bytes)")
     values: dict[str, Any] = orjson.loads(raw)  # the standard library takes five times as long
     del values["sha256"]

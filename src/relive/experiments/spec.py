@@ -334,9 +334,9 @@ def display_facts(spec: RunSpec) -> dict[str, str]:
 
 
 def register_methods_in(results: Iterable[RunResult]) -> None:
-    """Put methods that only results speak of into the catalogue, so that all that is shown of them has their names."""
+    """Register methods that are known from results alone, so that tables and figures have their titles and colours."""
     for result in results:
         name = result.spec.method
         if name not in METHODS:
-            said = {"title": name.rpartition(":")[2], "colour": "", "marker": ""} | result.shown
-            METHODS.register(MethodFacts(name, name, said["title"], colour=said["colour"], marker=said["marker"]))
+            facts = {"title": name.rpartition(":")[2], "colour": "", "marker": ""} | result.shown
+            METHODS.register(MethodFacts(name, name, facts["title"], colour=facts["colour"], marker=facts["marker"]))

@@ -54,9 +54,9 @@ class Store:
         path = self.directory(spec)
         with self.writable():
             path.mkdir(parents=True, exist_ok=True)
-            said, wanted = path / SPEC, to_bytes(spec.to_json())
-            if not said.exists() or said.read_bytes() != wanted:
-                write_atomic(said, wanted)
+            stored, wanted = path / SPEC, to_bytes(spec.to_json())
+            if not stored.exists() or stored.read_bytes() != wanted:
+                write_atomic(stored, wanted)
         return path
 
     def save(self, result: RunResult, samples: list[npt.NDArray[np.uint8]]) -> Path:
@@ -76,7 +76,7 @@ class Store:
     def tidy(self, spec: RunSpec) -> None:
         """Remove what a killed process left half-written, and the checkpoint of a run that is done.
 
-        Only for who holds the run: another's file would be taken from under its hands.
+        Only for whoever holds the lease: another process may be writing these files.
         """
         path = self.directory(spec)
         with self.writable():
@@ -112,7 +112,7 @@ class Store:
     def load_or_set_aside(self, spec: RunSpec, warn: Callable[[str], None]) -> RunResult | None:
         """Return the result of this spec; a damaged one is taken out of the way, so that the run can be done again.
 
-        Only for who holds the run.
+        Only for whoever holds the lease.
         """
         try:
             return self.load(spec)

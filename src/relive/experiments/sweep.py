@@ -143,7 +143,7 @@ class Sweep:
         self.finished = 0.0
         self.found = 0.0
         self.fatal: StoreError | VersionsDiffer | None = None
-        self.resumed: dict[str, float] = {}  # what of a run was there when it first said how it goes
+        self.resumed: dict[str, float] = {}  # how much of a run was done when it first reported
 
     def run(self, on_status: OnStatus | None = None) -> Status:
         """Do it all, and return how it ended; ``on_status`` is called about four times a second.

@@ -1,4 +1,4 @@
-"""What a worker process does: one run at a time, told to the driver as it goes."""
+"""What a worker process does: one run at a time, with reports to the driver."""
 
 from __future__ import annotations
 
@@ -67,15 +67,15 @@ class _Process:
 
     report: Report = staticmethod(lambda name, task, iteration: None)
     note: Note = staticmethod(lambda text: None)
-    given: dict[tuple[str, str], Dataset] = {}  # noqa: RUF012 - data sets that were sent to it, by name and digest
+    data: dict[tuple[str, str], Dataset] = {}  # noqa: RUF012 - data sets that were sent to it, by name and digest
 
 
-def give(data: Dataset) -> None:
+def provide_data(data: Dataset) -> None:
     """Hand this process a data set, so that it need not look for it."""
-    _Process.given[data.name, data.digest] = data
+    _Process.data[data.name, data.digest] = data
 
 
-def report_with(report: Report, note: Note = lambda text: None) -> None:
+def set_reporting(report: Report, note: Note = lambda text: None) -> None:
     """Say how this process is to report how a run goes, and what else the user should know."""
     _Process.report = staticmethod(report)
     _Process.note = staticmethod(note)
@@ -126,7 +126,7 @@ def work(job: Job) -> tuple[dict[str, Any], list[Pictures]]:
     check_versions(versions(), job.versions)
     spec = RunSpec.from_json(job.spec)
     wanted = spec.dataset, spec.sources.get(spec.dataset, "")
-    data = _Process.given.get(wanted) or _load(*wanted, job.data_dir)
+    data = _Process.data.get(wanted) or _load(*wanted, job.data_dir)
     return execute_job(job, data, _Reporter(spec), _Process.note)
 
 
@@ -168,7 +168,7 @@ def serve(pipe: Connection, driver: int) -> None:
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_exit_with, args=(driver,), daemon=True).start()
-    report_with(lambda *report: pipe.send((REPORT, report)), lambda text: pipe.send((NOTE, text)))
+    set_reporting(lambda *report: pipe.send((REPORT, report)), lambda text: pipe.send((NOTE, text)))
     with contextlib.suppress(EOFError, OSError):  # the driver is gone
         while call := pipe.recv():
             fn, args, kwargs = call

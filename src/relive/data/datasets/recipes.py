@@ -165,12 +165,12 @@ def _ask(sources: Sequence[Source], name: str, files: Sequence[File], tried: str
 
     answers = [tried]
     columns = SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
-    said = console()
-    hidden = quiet or not said.is_terminal
-    with Progress(*columns, console=said, disable=hidden, transient=True) as progress:
+    messages = console()
+    hidden = quiet or not messages.is_terminal
+    with Progress(*columns, console=messages, disable=hidden, transient=True) as progress:
         for source in sources:
             if not quiet:
-                said.print(f"{name}: asking {source.label}")
+                messages.print(f"{name}: asking {source.label}")
             try:
                 return source.fetch(files, progress)
             except (DataError, OSError) as error:
