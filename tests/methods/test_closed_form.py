@@ -166,7 +166,25 @@ def test_the_evidence_is_the_marginal_likelihood(monkeypatch: pytest.MonkeyPatch
     differences = np.diff(found) - np.diff(expected)
     assert np.abs(differences).max() < 1e-6
     assert 0 < int(np.argmin(expected)) < 4, "neither end"
+    monkeypatch.setattr(ridge, "MANY", np.inf)
     assert best_fit(sums)[0] == pytest.approx(10.0 ** (np.argmin(expected) - 3), rel=3)
+
+
+def test_cross_validation_is_the_error_of_leaving_out_with_an_even_leverage() -> None:
+    """Against residuals and leverages computed sample by sample; it decides where samples are many."""
+    rng = stream(0, "cross-validation")
+    x = torch.randn(200, N_INPUTS, generator=rng)
+    label = (x[:, 0] + 1.5 * torch.randn(200, generator=rng) > 0).long()
+    sums = sums_of(x, label, 2)
+    z = (x.double() - x.double().mean(0)) / x.double().std(0, correction=0)
+    Y = torch.eye(2, dtype=torch.float64)[label]
+    n, errors = len(z), {}
+    for strength in (1e-3, 1e-2, 0.1, 1.0):
+        hat = z @ torch.linalg.inv(z.T @ z + n * strength * torch.eye(N_INPUTS)) @ z.T + 1 / n  # with an intercept
+        mean_leverage = float(hat.diagonal().mean())
+        errors[strength] = float(((Y - hat @ Y) / (1 - mean_leverage)).square().sum()) / n
+        assert fit(*regression(sums), strength).error == pytest.approx(errors[strength], rel=1e-9)
+    assert best_fit(sums)[1].error <= min(errors.values())
 
 
 def sums_of(x: Tensor, label: Tensor, n_classes: int) -> Sums:

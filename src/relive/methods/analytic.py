@@ -10,7 +10,7 @@ The features are random convolutions of pictures, or the inputs and random ReLU 
 
 Prabhu et al. (2024), "RanDumb: random representations outperform online continually learned representations", NeurIPS;
 McDonnell et al. (2023), "RanPAC: random projections and pre-trained models for continual learning", NeurIPS.
-Departures: no pre-trained network; λ by evidence instead of a held-out part of each task.
+Departures: no pre-trained network; λ from the sums instead of a held-out part of each task.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Analytic(ClosedForm):
 
 
 def ridge_readout(sums: Sums, ridge: float = 0.0) -> tuple[Tensor, Tensor]:
-    """Return weights (classes, features) and biases (classes,) of a strength, or of that with the largest evidence."""
+    """Return weights (classes, features) and biases (classes,) of a strength, or of the best one."""
     given = regression(sums)
     best = fit(*given, ridge) if ridge else best_fit(sums)[1]
     share = sums.count / sums.n

@@ -3,7 +3,7 @@ r"""Two Gaussian classifiers from sums, added up: one sees many random features,
 .. math:: \log p(c|x) = \log p_\text{linear}(c|h) + \tfrac14 \log p_\text{Gaussian}(c|z) + \text{const}
 
 The first is linear discriminant analysis on the inputs z and random features of them, together h
-(:mod:`relive.methods.slda`, with the shrinkage of the largest evidence). The second gives every class a covariance of
+(:mod:`relive.methods.slda`, with the best shrinkage). The second gives every class a covariance of
 its own,
 
 .. math:: \Sigma'_c = \frac{n_c \Sigma_c + p\,\Sigma}{n_c + p} + 0.01\,\bar\sigma^2 I

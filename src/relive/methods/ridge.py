@@ -9,7 +9,12 @@ Regressing one-hot targets on centred features, scaled to variance 1, with covar
 the second line being −2 log of the evidence (the marginal likelihood of Bayesian linear regression; MacKay 1992,
 "Bayesian interpolation", Neural Computation 4), with tr(Y) the variance of the targets. All of it follows from sums. τ
 is a floor for the noise: labels are discrete, and where classes can be told apart without error the evidence alone
-would have λ vanish.
+would have λ vanish. Where there are many samples for each feature the evidence, which takes residuals for normal, holds
+the weights too tight. There λ is that with the lowest generalised cross-validation error (Golub, Heath & Wahba 1979,
+Technometrics 21), which fails where there are few, and which follows from the same sums:
+
+.. math:: \lambda = \arg\min\; \frac{\mathrm{tr}(Y) - 2\,\mathrm{tr}(C^\top W_\lambda)
+    + \mathrm{tr}(W_\lambda^\top T W_\lambda)}{(1 - (1 + \mathrm{tr}\,T (T + \lambda I)^{-1}) / n)^2}
 """
 
 from __future__ import annotations
@@ -24,6 +29,7 @@ from relive.methods.closed_form import Sums
 
 FLOOR = 0.01  # τ
 COARSE = [10.0**e for e in range(-6, 3)]
+MANY = 4  # samples per feature from which cross-validation decides
 STILL = 1e-6  # a feature that varies by less than this share of the most variable one does not vary
 
 
@@ -38,8 +44,9 @@ class Fit:
     """A ridge regression: weights of scaled features (features, classes), and what speaks against its strength."""
 
     weight: Tensor
-    residual: float  # the targets' variance that is left, as a share of all of it
+    residual: float  # the targets' variance that is left, with the penalty, as a share of all of it
     misfit: float  # −2 log evidence, up to a constant
+    error: float  # of generalised cross-validation, where samples are many
 
 
 def fit(T: Tensor, C: Tensor, spread: float, n: float, ridge: float) -> Fit:
@@ -49,7 +56,12 @@ def fit(T: Tensor, C: Tensor, spread: float, n: float, ridge: float) -> Fit:
     weight = torch.cholesky_solve(C, root)
     residual = max(float(1 - (C * weight).sum() / spread), 0.0)
     log_det = float(2 * root.diagonal().log().sum()) - d * math.log(ridge)
-    return Fit(weight, residual, n * math.log(residual + FLOOR) + log_det)
+    error = math.inf
+    if n >= MANY * d:
+        training_error = float(spread - 2 * (C * weight).sum() + (weight * (T @ weight)).sum())
+        freedom = 1 + d - ridge * float(torch.cholesky_inverse(root).diagonal().sum())
+        error = training_error / (1 - freedom / n) ** 2
+    return Fit(weight, residual, n * math.log(residual + FLOOR) + log_det, error)
 
 
 def regression(sums: Sums) -> tuple[Tensor, Tensor, float, float]:
@@ -61,17 +73,24 @@ def regression(sums: Sums) -> tuple[Tensor, Tensor, float, float]:
 
 
 def best_fit(sums: Sums) -> tuple[float, Fit]:
-    """Return the strength with the largest evidence among half powers of ten, and its fit."""
+    """Return the best strength among half powers of ten, and its fit.
+
+    Generalised cross-validation decides where there are many samples for each feature, the evidence elsewhere.
+    """
     given = regression(sums)
+
+    def against(ridge: float) -> tuple[float, float]:
+        return tried[ridge].error, tried[ridge].misfit  # without cross-validation the first are the same
+
     if given[2] <= 0:  # one class: there is nothing to regress on
         return 1.0, fit(*given[:2], 1.0, given[3], 1.0)
     tried = {ridge: fit(*given, ridge) for ridge in COARSE}
-    near = min(tried, key=lambda ridge: tried[ridge].misfit)
+    near = min(tried, key=against)
     tried |= {ridge: fit(*given, ridge) for ridge in (near * 10**-0.5, near * 10**0.5)}
-    best = min(tried, key=lambda ridge: tried[ridge].misfit)
+    best = min(tried, key=against)
     return best, tried[best]
 
 
 def chosen_ridge(sums: Sums) -> float:
-    """Return the strength with the largest evidence."""
+    """Return the best strength."""
     return best_fit(sums)[0]

@@ -6,7 +6,7 @@ r"""Streaming linear discriminant analysis: a Gaussian per class, all with one c
 with Σ the covariance within classes. Hayes & Kanan (2020), "Lifelong machine learning with deep streaming linear
 discriminant analysis", CVPR workshops. Departures: they shrink towards the identity with ε = 1e-4, here the target is
 the diagonal, so that the scale of a feature makes no difference, and ε is chosen from the sums: that of the ridge
-regression with the largest evidence (:mod:`relive.methods.analytic`). The features are the inputs themselves unless an
+regression that fits best (:mod:`relive.methods.analytic`). The features are the inputs themselves unless an
 encoder is chosen; they used those of a frozen convolutional network.
 """
 
