@@ -2,7 +2,8 @@
 
 The data ship with scikit-learn: 178 wines of three growers, 13 measurements each, in several units. They are no numbers
 in [0, 1], so the model standardises them and its generator is a Gaussian one. The first two growers are learned
-together; the third comes later. Beside Replay-through-Feedback the same network is trained without replay: it forgets.
+together; the third comes later. Three ways to learn them: fine-tuning, which forgets; Replay-through-Feedback, the same
+network with replay; and the method that relive chooses by itself.
 
     python examples/wine.py
 """
@@ -23,7 +24,7 @@ TASKS = {"first year": ["grower 0", "grower 1"], "second year": ["grower 2"]}
 
 
 def main() -> None:
-    """Learn both years with and without replay, and say what is remembered."""
+    """Learn both years with each method, and say what is remembered."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="only a few steps, to see that it works")
     quick = parser.parse_args().quick
@@ -32,7 +33,7 @@ def main() -> None:
     growers = np.array([f"grower {c}" for c in wine.target])
     split = train_test_split(wine.data, growers, test_size=0.3, random_state=0, stratify=growers)
 
-    for method in ("none", "rtf"):
+    for method in ("none", "auto", "rtf"):
         model = ContinualClassifier(method, hidden=100, latent=20, iterations=20 if quick else 500)
         learn(model, *split)
     print("\nWhat the last model replays, in the units of the measurements, beside the wines it learned from:")
@@ -51,10 +52,11 @@ def spread(values: Any) -> str:
 
 def learn(model: ContinualClassifier, x: Any, x_test: Any, y: Any, y_test: Any) -> None:
     """Teach a model year after year, and print how well it knows the wines of each."""
-    print(f"\nmethod {model.method}")
     for year, growers in TASKS.items():
         rows = np.isin(y, growers)
         model.partial_fit(x[rows], y[rows], task=year)
+    reason = f" ({model.choice_.reason})" if model.choice_.reason else ""
+    print(f"\nmethod {model.choice_.method}{reason}")
     for year, growers in TASKS.items():
         rows = np.isin(y_test, growers)
         print(f"  wines of the {year}: {100 * model.score(x_test[rows], y_test[rows]):.1f} % right")

@@ -65,7 +65,6 @@ def test_the_readme_has_an_example() -> None:
 def test_the_readme_s_python_works(block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     shorter = re.sub(r"iterations=\d+", "iterations=20", BLOCKS[block])
-    assert shorter != BLOCKS[block]
     exec(compile(shorter, f"README.md, python block {block + 1}", "exec"), {"__name__": "__main__"})
 
 

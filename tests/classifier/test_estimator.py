@@ -58,7 +58,7 @@ def assert_same(one: ContinualClassifier, other: ContinualClassifier) -> None:
 
 @parametrize_with_checks(  # type: ignore[untyped-decorator]
     [
-        ContinualClassifier(hidden=32, latent=8, iterations=60, learning_rate=0.01),
+        ContinualClassifier("rtf", hidden=32, latent=8, iterations=60, learning_rate=0.01),
         ContinualClassifier("ewc", hidden=32, iterations=60, learning_rate=0.01),
     ]
 )
@@ -109,7 +109,7 @@ def test_the_order_of_declared_classes_and_more_than_sixteen_of_them() -> None:
     names = np.array([f"class {c:02}" for c in range(20)])
     rng = np.random.default_rng(0)
     data = {name: rng.random((10, 8)) for name in names}
-    one, other = (ContinualClassifier(**SMALL | {"iterations": 5}) for _ in range(2))
+    one, other = (ContinualClassifier("rtf", **SMALL | {"iterations": 5}) for _ in range(2))
     for k in range(10):
         pair = names[2 * k : 2 * k + 2]
         x, y = np.concatenate([data[name] for name in pair]), np.repeat(pair, 10)
@@ -131,38 +131,38 @@ def test_kinds_of_input_give_the_same_model() -> None:
         (pd.DataFrame(pixels), pd.Series(y)),
         (pixels.tolist(), y.tolist()),
     ]
-    models = [ContinualClassifier(**SMALL).partial_fit(*kind) for kind in kinds[:3]]
+    models = [ContinualClassifier("rtf", **SMALL).partial_fit(*kind) for kind in kinds[:3]]
     for model in models[1:]:
         assert_same(models[0], model)
     floats = [pixels.astype(kind) / kind(255) for kind in (np.float32, np.float64)]
     for data in floats:
-        assert_same(models[0], ContinualClassifier(**SMALL).partial_fit(data, y))
-        assert_same(models[0], ContinualClassifier(**SMALL).partial_fit(torch.from_numpy(data), y))
-    raw = ContinualClassifier(**SMALL).partial_fit(*kinds[3])  # whole numbers that are not bytes are any numbers
+        assert_same(models[0], ContinualClassifier("rtf", **SMALL).partial_fit(data, y))
+        assert_same(models[0], ContinualClassifier("rtf", **SMALL).partial_fit(torch.from_numpy(data), y))
+    raw = ContinualClassifier("rtf", **SMALL).partial_fit(*kinds[3])  # whole numbers that are not bytes are any numbers
     assert raw.features_.likelihood == "gaussian"
 
 
 def test_labels_come_back_as_they_were_given() -> None:
     x, y = rows(0, 1)
     for labels in (y, y.astype(float), y == 1, np.array(["no", "yes"])[y], np.array(["no", "yes"], dtype=object)[y]):
-        model = ContinualClassifier(**SMALL).partial_fit(x, labels)
+        model = ContinualClassifier("rtf", **SMALL).partial_fit(x, labels)
         assert set(model.predict(x).tolist()) == set(labels.tolist())
         assert model.score(x, labels) > 0.9
 
 
 def test_labels_of_another_kind_are_refused() -> None:
     x, y = rows(0, 1)
-    model = ContinualClassifier(**SMALL).partial_fit(x, y)
+    model = ContinualClassifier("rtf", **SMALL).partial_fit(x, y)
     with pytest.raises(InputError, match=r"labels are strings .*, but those known so far are numbers"):
         model.partial_fit(x, np.array(["no", "yes"])[y])
     with pytest.raises(InputError, match="labels of type int, str: they must all be strings"):
-        ContinualClassifier(**SMALL).partial_fit(x[:2], np.array([1, "a"], dtype=object))
+        ContinualClassifier("rtf", **SMALL).partial_fit(x[:2], np.array([1, "a"], dtype=object))
 
 
 class TestTaskIL:
     @pytest.fixture
     def model(self) -> ContinualClassifier:
-        model = ContinualClassifier(scenario="task", **SMALL)
+        model = ContinualClassifier("rtf", scenario="task", **SMALL)
         return model.partial_fit(*rows(0, 1), task="a").partial_fit(*rows(2, 3), task="b")
 
     def test_needs_the_task(self, model: ContinualClassifier) -> None:
@@ -186,7 +186,7 @@ class TestTaskIL:
         assert model.predict(mixed[:20], task=names[:20]).tolist() == one_by_one
 
     def test_names_and_numbers_of_tasks_side_by_side(self) -> None:
-        model = ContinualClassifier(scenario="task", **SMALL)
+        model = ContinualClassifier("rtf", scenario="task", **SMALL)
         model.partial_fit(*rows(0, 1)).partial_fit(*rows(2, 3), task="b")
         assert model.predict(X[:2], task=[0, "b"]).tolist() == [
             model.predict(X[:1], task=0)[0],
@@ -194,14 +194,16 @@ class TestTaskIL:
         ]
 
     def test_others_do_not_take_it(self) -> None:
-        model = ContinualClassifier(**SMALL).partial_fit(*rows(0, 1))
+        model = ContinualClassifier("rtf", **SMALL).partial_fit(*rows(0, 1))
         with pytest.raises(InputError, match="in Class-IL the task is not given"):
             model.predict(X[:2], task=0)
 
 
 class TestUnusualTasks:
     def test_a_class_again(self) -> None:
-        model = ContinualClassifier(**SMALL).partial_fit(*rows(0, 1)).partial_fit(*rows(1, 2)).partial_fit(*rows(0))
+        model = (
+            ContinualClassifier("rtf", **SMALL).partial_fit(*rows(0, 1)).partial_fit(*rows(1, 2)).partial_fit(*rows(0))
+        )
         assert model.classes_.tolist() == [0, 1, 2]
         assert [lesson.classes for lesson in model.lessons_] == [(0, 1), (1, 2), (0,)]
         memory = {m.label: m for m in model.report()}
@@ -210,20 +212,20 @@ class TestUnusualTasks:
         assert memory[1].tasks == (0, 1)
 
     def test_one_class_one_sample_and_imbalance(self) -> None:
-        model = ContinualClassifier(**SMALL | {"iterations": 200})
+        model = ContinualClassifier("rtf", **SMALL | {"iterations": 200})
         model.partial_fit(*rows(0)).partial_fit(*rows(1, n=1)).partial_fit(*rows(2))
         assert model.classes_.tolist() == [0, 1, 2]
         assert model.score(*rows(2)) > 0.9
-        first_one = ContinualClassifier(**SMALL).partial_fit(*rows(3, n=1))
+        first_one = ContinualClassifier("rtf", **SMALL).partial_fit(*rows(3, n=1))
         assert first_one.predict(X[:5]).tolist() == [3] * 5
         alone = ContinualClassifier("ewc", **SMALL).partial_fit(*rows(3, n=1))
         assert alone.partial_fit(*rows(4)).score(*rows(4)) > 0.9
         with pytest.raises(InputError, match="n_samples = 1, or all the same: the first task of features outside"):
-            ContinualClassifier(likelihood="gaussian", **SMALL).partial_fit(*rows(3, n=1))
+            ContinualClassifier("rtf", likelihood="gaussian", **SMALL).partial_fit(*rows(3, n=1))
 
     def test_unequal_tasks_in_every_scenario(self) -> None:
         for scenario in ("task", "domain", "class"):
-            model = ContinualClassifier(scenario=scenario, **SMALL)
+            model = ContinualClassifier("rtf", scenario=scenario, **SMALL)
             model.partial_fit(*rows(0, 1, 2, n=30)).partial_fit(*rows(3, n=5)).partial_fit(*rows(0, 4, 5, 6, n=10))
             assert model.classes_.tolist() == [0, 1, 2, 3, 4, 5, 6]
             assert model.predict(X[:3], task=2 if scenario == "task" else None).shape == (3,)
@@ -232,7 +234,7 @@ class TestUnusualTasks:
 class TestNothingChangesWhenItFails:
     @pytest.fixture
     def model(self) -> ContinualClassifier:
-        return ContinualClassifier(**SMALL).partial_fit(*rows(0, 1))
+        return ContinualClassifier("rtf", **SMALL).partial_fit(*rows(0, 1))
 
     @pytest.mark.parametrize(
         ("x", "y", "arguments", "message"),
@@ -310,7 +312,7 @@ class TestNothingChangesWhenItFails:
 )
 def test_bad_parameters(parameters: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        ContinualClassifier(**SMALL | parameters).fit(*rows(0, 1))
+        ContinualClassifier(**{"method": "rtf"} | SMALL | parameters).fit(*rows(0, 1))
 
 
 class TestFeatures:
@@ -319,7 +321,7 @@ class TestFeatures:
         shift, size = np.array([1000.0, -3.0, 0.0, 7.0]), np.array([50.0, 0.1, 1.0, 0.0])
         x = rng.normal(size=(60, 4)) * size + shift
         y = (x[:, 0] > 1000).astype(int)
-        model = ContinualClassifier(**SMALL | {"iterations": 200}).partial_fit(x, y)
+        model = ContinualClassifier("rtf", **SMALL | {"iterations": 200}).partial_fit(x, y)
         assert model.features_.likelihood == "gaussian"
         np.testing.assert_allclose(model.features_.mean, x.mean(0))
         np.testing.assert_allclose(model.features_.scale, [*x.std(0)[:3], 1])
@@ -332,7 +334,7 @@ class TestFeatures:
         rng = np.random.default_rng(0)
         x = np.concatenate([rng.normal([100, 5], [10, 1], (200, 2)), rng.normal([200, 9], [10, 1], (200, 2))])
         y = np.repeat(["low", "high"], 200)
-        model = ContinualClassifier(**SMALL | {"iterations": 600}).partial_fit(x, y)
+        model = ContinualClassifier("rtf", **SMALL | {"iterations": 600}).partial_fit(x, y)
         samples, labels = model.replay(500)
         assert samples.shape == (500, 2)
         assert set(labels) == {"low", "high"}
@@ -351,7 +353,7 @@ class TestMemory:
         assert [m.dreamt for m in model.partial_fit(*rows(2)).report()] == [None] * 3
 
     def test_replay_does_not_disturb_learning(self) -> None:
-        one, other = (ContinualClassifier(**SMALL).partial_fit(*rows(0, 1)) for _ in range(2))
+        one, other = (ContinualClassifier("rtf", **SMALL).partial_fit(*rows(0, 1)) for _ in range(2))
         samples, labels = one.replay(7)
         assert samples.shape == (7, 64)
         assert set(labels) <= {0, 1}
@@ -361,7 +363,7 @@ class TestMemory:
         assert_same(one.partial_fit(*rows(2)), other.partial_fit(*rows(2)))
 
     def test_agreement_is_that_of_two_models_on_the_same_samples(self) -> None:
-        before = ContinualClassifier(**SMALL).partial_fit(*rows(0, 1, 2))
+        before = ContinualClassifier("rtf", **SMALL).partial_fit(*rows(0, 1, 2))
         after = copy.copy(before).partial_fit(*rows(3, 4))
         from relive._util.seeds import stream
 
@@ -377,7 +379,7 @@ class TestMemory:
         assert sum(m.dreamt for m in after.report() if m.dreamt is not None) == pytest.approx(1)
 
     def test_task_il_asks_every_head(self) -> None:
-        model = ContinualClassifier(scenario="task", **SMALL)
+        model = ContinualClassifier("rtf", scenario="task", **SMALL)
         for k in range(3):
             model.partial_fit(*rows(2 * k, 2 * k + 1))
         agreement = model.lessons_[-1].agreement
@@ -389,7 +391,7 @@ class TestMemory:
 class TestEcosystem:
     def test_pipeline_clone_cross_validation_and_grid_search(self) -> None:
         x, y = rows(0, 1, 2, n=30)
-        model = ContinualClassifier(**SMALL)
+        model = ContinualClassifier("rtf", **SMALL)
         pipeline = make_pipeline(MinMaxScaler(clip=True), model)
         assert cross_val_score(pipeline, x, y, cv=3).mean() > 0.8
         search = GridSearchCV(clone(model), {"hidden": [8, 24]}, cv=2).fit(x, y)
@@ -442,7 +444,7 @@ class TestEcosystem:
 
 
 def test_what_was_learned_cannot_be_written_to() -> None:
-    model = ContinualClassifier(**SMALL).partial_fit(*rows(0, 1), classes=[5])
+    model = ContinualClassifier("rtf", **SMALL).partial_fit(*rows(0, 1), classes=[5])
     for name in ("classes_", "labels_", "lessons_", "n_tasks_"):
         with pytest.raises(AttributeError):
             setattr(model, name, getattr(model, name))
@@ -460,18 +462,18 @@ def test_what_was_learned_cannot_be_written_to() -> None:
 
 def test_steps_can_be_watched() -> None:
     steps: list[tuple[int, int]] = []
-    one = ContinualClassifier(**SMALL).partial_fit(*rows(0, 1), on_step=lambda i, n, loss: steps.append((i, n)))
+    one = ContinualClassifier("rtf", **SMALL).partial_fit(*rows(0, 1), on_step=lambda i, n, loss: steps.append((i, n)))
     assert steps == [(i, 30) for i in range(1, 31)]
-    assert_same(one, ContinualClassifier(**SMALL).partial_fit(*rows(0, 1)))
+    assert_same(one, ContinualClassifier("rtf", **SMALL).partial_fit(*rows(0, 1)))
 
 
 def test_early_stopping_is_off_by_default_and_stops_early() -> None:
     x, y = rows(0, 1)
-    full = ContinualClassifier(**SMALL | {"iterations": 900}).partial_fit(x, y)
+    full = ContinualClassifier("rtf", **SMALL | {"iterations": 900}).partial_fit(x, y)
     assert full.lessons_[0].iterations == 900
-    early = ContinualClassifier(**SMALL | {"iterations": 900}, early_stopping=True, n_iter_no_change=3).partial_fit(
-        x, y
-    )
+    early = ContinualClassifier(
+        "rtf", **SMALL | {"iterations": 900}, early_stopping=True, n_iter_no_change=3
+    ).partial_fit(x, y)
     assert early.lessons_[0].iterations < 900
     assert early.lessons_[0].iterations % 50 == 0
     assert early.score(x, y) > 0.9
@@ -505,7 +507,7 @@ class TestParametersOfAModelThatIsThere:
         "change", [{"hidden": 20}, {"scenario": "domain"}, {"method": "ewc"}, {"fidelity": "as_run"}, {"latent": 3}]
     )
     def test_what_it_is_made_of_cannot_change(self, change: dict[str, Any], tmp_path: Any) -> None:
-        model = ContinualClassifier(**SMALL).partial_fit(*rows(0, 1))
+        model = ContinualClassifier("rtf", **SMALL).partial_fit(*rows(0, 1))
         before, answers = model.learner_.state(), model.predict(X[:20])
         was = {name: getattr(model, name) for name in change}
         model.set_params(**change)
@@ -520,7 +522,7 @@ class TestParametersOfAModelThatIsThere:
         assert model.set_params(**change).fit(*rows(0, 1)).n_tasks_ == 1
 
     def test_how_it_learns_can_change(self) -> None:
-        model = ContinualClassifier(**SMALL).partial_fit(*rows(0, 1))
+        model = ContinualClassifier("rtf", **SMALL).partial_fit(*rows(0, 1))
         model.set_params(iterations=5, learning_rate=0.5, batch_size=7).partial_fit(*rows(2))
         assert model.lessons_[1].iterations == 5
         assert model.learner_.optimizer.rate == 0.5
@@ -557,7 +559,7 @@ class TestLabels:
 
 class TestTaskNames:
     def test_numbers_of_numpy_and_the_next_free_one(self) -> None:
-        model = ContinualClassifier(scenario="task", **SMALL).partial_fit(*rows(0, 1), task=np.int64(1))  # type: ignore[arg-type]
+        model = ContinualClassifier("rtf", scenario="task", **SMALL).partial_fit(*rows(0, 1), task=np.int64(1))  # type: ignore[arg-type]
         model.partial_fit(*rows(2, 3)).partial_fit(*rows(4, 5))
         assert [lesson.name for lesson in model.lessons_] == [1, 2, 3]
         for task in (np.int64(2), torch.tensor(2), np.array(2), 2):
@@ -567,7 +569,7 @@ class TestTaskNames:
 def test_a_class_that_is_no_longer_dreamt_of_is_not_said_to_be_kept() -> None:
     from dataclasses import replace
 
-    model = ContinualClassifier(**SMALL).partial_fit(*rows(0, 1)).partial_fit(*rows(2)).partial_fit(*rows(3))
+    model = ContinualClassifier("rtf", **SMALL).partial_fit(*rows(0, 1)).partial_fit(*rows(2)).partial_fit(*rows(3))
     agreements = [{}, {0: (10, 9), 1: (990, 990)}, {1: (500, 250), 2: (500, 500)}]
     lessons = tuple(replace(k, agreement=a) for k, a in zip(model.lessons_, agreements, strict=True))
     model.bookkeeping_ = replace(model.bookkeeping_, lessons=lessons)
@@ -588,7 +590,7 @@ def test_a_step_too_far_is_an_error_even_if_it_was_the_last() -> None:
 
 
 def test_copies_share_nothing() -> None:
-    model = ContinualClassifier(**SMALL).partial_fit(*rows(0, 1))
+    model = ContinualClassifier("rtf", **SMALL).partial_fit(*rows(0, 1))
     model.notes_["a"] = [1]
     other = copy.copy(model)
     other.notes_["a"].append(2)

@@ -82,7 +82,7 @@ rows = np.isin(data.train_labels, [2 * k, 2 * k + 1])
 if k:
     model = relive.load(path)
 else:
-    model = relive.ContinualClassifier(iterations=int(sys.argv[4]), fidelity="as_run", random_state=0)
+    model = relive.ContinualClassifier("rtf", iterations=int(sys.argv[4]), fidelity="as_run", random_state=0)
 model.partial_fit(data.train_inputs[rows].reshape(rows.sum(), -1), data.train_labels[rows])
 model.save(path)
 """
@@ -145,7 +145,9 @@ def test_no_training_input_is_in_the_file(method: str, kind: str, path: Path) ->
 
 @pytest.fixture
 def saved(path: Path) -> Path:
-    ContinualClassifier(**TINY | {"hidden": 5, "latent": 2}).partial_fit(*rows(0, 1)).partial_fit(*rows(2)).save(path)
+    ContinualClassifier("rtf", **TINY | {"hidden": 5, "latent": 2}).partial_fit(*rows(0, 1)).partial_fit(*rows(2)).save(
+        path
+    )
     return path
 
 
@@ -299,7 +301,7 @@ class TestDamage:
                 load(path)
 
     def test_numbers_that_no_training_leads_to(self, path: Path) -> None:
-        ContinualClassifier(**TINY | {"hidden": 5}).partial_fit(*rows(0, 1)).save(path)
+        ContinualClassifier("rtf", **TINY | {"hidden": 5}).partial_fit(*rows(0, 1)).save(path)
         header, tensors = read_tensors(path, KIND, VERSION)
         for name, value in (("adam.m0", torch.inf), ("adam.m0", torch.nan), ("adam.v1", -1.0), ("adam.v1", torch.nan)):
             changed = torch.full_like(tensors[f"learner.{name}"], value)
@@ -364,7 +366,7 @@ def test_a_model_that_learned_nothing_is_not_saved(path: Path) -> None:
     with pytest.raises(InputError, match="has not learned anything yet"):
         ContinualClassifier().save(path)
     with pytest.raises(InputError, match="there is no directory"):
-        ContinualClassifier(**TINY).partial_fit(*rows(0, 1)).save(path.parent / "no" / "model")
+        ContinualClassifier("rtf", **TINY).partial_fit(*rows(0, 1)).save(path.parent / "no" / "model")
 
 
 def test_saving_on_a_full_disk_leaves_the_old_file(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -398,7 +400,7 @@ def test_no_pickle_is_loaded_anywhere() -> None:
 
 
 def test_who_may_read_it_stays_as_it_was(path: Path) -> None:
-    model = ContinualClassifier(**TINY).partial_fit(*rows(0, 1))
+    model = ContinualClassifier("rtf", **TINY).partial_fit(*rows(0, 1))
     before = os.umask(0o077)
     try:
         model.save(path)
@@ -413,13 +415,13 @@ def test_who_may_read_it_stays_as_it_was(path: Path) -> None:
 def test_a_link_is_followed(path: Path, tmp_path: Path) -> None:
     link = tmp_path / "link"
     link.symlink_to(path)
-    ContinualClassifier(**TINY).partial_fit(*rows(0, 1)).save(link)
+    ContinualClassifier("rtf", **TINY).partial_fit(*rows(0, 1)).save(link)
     assert link.is_symlink()
     assert load(path).n_tasks_ == 1
 
 
 def test_notes_that_are_not_json_are_refused(path: Path) -> None:
-    model = ContinualClassifier(**TINY).partial_fit(*rows(0, 1))
+    model = ContinualClassifier("rtf", **TINY).partial_fit(*rows(0, 1))
     model.notes_["a"] = np.float32(1)
     with pytest.raises(InputError, match="notes_ must be plain JSON values"):
         model.save(path)

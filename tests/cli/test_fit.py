@@ -31,8 +31,8 @@ from relive.core.optimizers import Adam
 from tests.classifier.test_estimator import assert_same
 from tests.classifier.test_history import dying_at
 
-SMALL = ["--hidden", "16", "--latent", "4", "--iterations", "10", "--learning-rate", "0.01"]
-PARAMETERS: dict[str, Any] = {"hidden": 16, "latent": 4, "iterations": 10, "learning_rate": 0.01}
+SMALL = ["--method", "rtf", "--hidden", "16", "--latent", "4", "--iterations", "10", "--learning-rate", "0.01"]
+PARAMETERS: dict[str, Any] = {"method": "rtf", "hidden": 16, "latent": 4, "iterations": 10, "learning_rate": 0.01}
 TASKS = {"a": (0, 1), "b": (2, 3), "c": (4, 5)}
 M = "m.safetensors"
 Run = Callable[..., tuple[int, str, str]]
@@ -144,6 +144,27 @@ def test_process_after_process_gives_the_bits_of_one_process(home: Path, files: 
     assert [lesson.name for lesson in stored.lessons_] == [0, "second"]
     assert [lesson.digest for lesson in stored.lessons_] == [lesson.digest for lesson in whole.lessons_]
     assert [file.name for file in home.iterdir()] == [M]
+
+
+def test_the_method_is_chosen_and_said_with_its_reason(run: Run, files: Path) -> None:
+    code, out, _ = run("fit", M, files / "a")  # pictures
+    assert code == 0
+    assert "method    discriminant, chosen: in closed form on random convolutions" in out
+    assert ", in closed form\n" in out
+    assert "as well as if all data had been kept" in out
+    assert "dreamt" not in out
+    code, out, _ = run("fit", M, files / "b")
+    assert code == 0
+    assert "chosen" not in out  # it was said
+    _, out, _ = run("inspect", M)
+    assert "learns    by discriminant in scenario class" in out
+    assert "chosen: in closed form" in out
+    assert run("fit", M, files / "c", "--method", "discriminant")[0] == 0
+    code, _, err = run("fit", M, files / "c", "--method", "rtf")
+    assert code == 2
+    assert "--method rtf: m.safetensors was made with discriminant" in err
+    assert run("fit", "ewc.safetensors", files / "a.csv", *SMALL, "--method", "ewc")[0] == 0
+    assert "only data can tell how well each class is remembered" in run("inspect", "ewc.safetensors")[1]
 
 
 def test_every_kind_of_data_teaches_the_same(run: Run, files: Path, made: Path) -> None:

@@ -24,6 +24,7 @@ from relive._util.threads import threads
 from relive.classifier import parameters, selfreport
 from relive.classifier.answers import class_probabilities
 from relive.classifier.bookkeeping import Bookkeeping, read_only
+from relive.classifier.choice import AUTO, choose
 from relive.classifier.features import Features
 from relive.classifier.labels import digest_of, label_array, warn_of_many_labels
 from relive.classifier.lessons import Lesson, Name
@@ -41,21 +42,22 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier that goes on learning new classes without keeping old data.
 
     Each call of :meth:`partial_fit` teaches it one task. Classes and tasks need not be known beforehand: the output
-    layer grows. By default it replays what its own feedback connections generate (Replay-through-Feedback) and can be
-    asked at any time for the class, out of all that it has met (Class-IL).
+    layer grows. It can be asked at any time for the class, out of all that it has met (Class-IL).
 
     Parameters
     ----------
     method
-        A name from ``relive methods``, or an address of one's own, ``"my_file.py:MyMethod"``; not ``"offline"``, which
-        needs the data of all tasks at once.
+        ``"auto"`` takes the one that suits, decided at the first task (:mod:`relive.classifier.choice` has the rule).
+        Otherwise a name from ``relive methods``, or an address of one's own, ``"my_file.py:MyMethod"``; not
+        ``"offline"``, which needs the data of all tasks at once.
     scenario
         ``"class"``: which of all classes? ``"task"``: the task is given with every question, which of its classes?
         ``"domain"``: the same classes again in other circumstances, the task is not given.
     settings
         The method's own settings, such as ``{"lam": 1e6}`` for EWC.
     iterations
-        Steps per task; ``None`` for 20 passes over the task's data, at least 500 steps and at most 5000.
+        Steps per task; ``None`` for 20 passes over the task's data, at least 500 steps and at most 5000. A method in
+        closed form takes none.
     encoder
         The network's first part: ``"mlp"``, two hidden layers; ``"conv"``, for pictures; ``"random"``, features that
         are not trained; ``"inputs"``, none; an address of one's own, ``"my_file.py:make"``; or a function
@@ -98,6 +100,8 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         How many tasks were learned.
     n_features_in_
         Features per sample.
+    choice_
+        The method, and why it was chosen.
     lessons_
         What is remembered about each task.
     notes_
@@ -109,7 +113,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     >>> from relive import ContinualClassifier
     >>> X, y = load_digits(return_X_y=True)
     >>> X = X / 16
-    >>> model = ContinualClassifier(iterations=200, hidden=100)
+    >>> model = ContinualClassifier()
     >>> for new in ([0, 1, 2], [3, 4, 5]):
     ...     rows = [label in new for label in y]
     ...     model = model.partial_fit(X[rows], y[rows])
@@ -121,7 +125,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        method: str = "rtf",
+        method: str = AUTO,
         scenario: str = "class",
         *,
         settings: dict[str, float] | None = None,
@@ -234,7 +238,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         net = self.learner_.net
         if not isinstance(net, GenerativeClassifier):
             raise InputError(
-                f"method {self.method!r} generates nothing, so that it has nothing to replay: rtf, for one, can"
+                f"method {self.choice_.method!r} generates nothing, so that it has nothing to replay: rtf, for one, can"
             )
         with self._threads():
             samples = self.features_.samples(net.generate(n, stream(random_state, "replay")))
@@ -295,8 +299,10 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.features_ = Features.of(data, self.likelihood)
             self.bookkeeping_ = Bookkeeping(self.scenario, y[:0], y[:0])
             self.structure_ = parameters.structure_of(given)
+            self.choice_ = choose(given, self.n_features_in_, self.features_.likelihood)
             self.notes_: dict[str, Any] = {}
         parameters.check_unchanged(self.structure_, given)
+        parameters.check_method(given | {"method": self.choice_.method})
         self.features_.check(data)
         declared = y[:0] if classes is None or not len(classes) else np.unique(label_array(classes))
         books = self.bookkeeping_.with_labels(np.unique(y), declared)
@@ -336,7 +342,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Return a learner that has learned nothing, made as this model's was."""
         made = self.structure_
         return Learner(
-            make_method(made["method"], **(made["settings"] or {})),
+            make_method(self.choice_.method, **(made["settings"] or {})),
             scenario,
             self.n_features_in_,
             learning_rate=float(self.learning_rate),

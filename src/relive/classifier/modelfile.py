@@ -20,6 +20,7 @@ from relive._util.tensorfile import FileError, read_tensors, write_tensors
 from relive._util.versions import versions
 from relive.classifier import parameters
 from relive.classifier.bookkeeping import Bookkeeping
+from relive.classifier.choice import AUTO, Choice
 from relive.classifier.estimator import Array, ContinualClassifier
 from relive.classifier.features import Features
 from relive.classifier.lessons import Lesson
@@ -38,7 +39,7 @@ def save(model: ContinualClassifier, path: Path) -> None:
         raise InputError("this model has not learned anything yet: call partial_fit before save")
     given = model.get_params(deep=False)
     parameters.check_unchanged(model.structure_, given)
-    parameters.check_stored_data(given)
+    parameters.check_stored_data(given | {"method": model.choice_.method})
     path = Path(os.path.realpath(path))
     if not path.parent.is_dir():
         raise InputError(f"cannot write {path}: there is no directory {path.parent}")
@@ -53,6 +54,7 @@ def save(model: ContinualClassifier, path: Path) -> None:
         )
     header = {
         "parameters": {name: _plain(value) for name, value in given.items()},
+        "choice": asdict(model.choice_),
         "seed": model.seed_,
         "likelihood": model.features_.likelihood,
         "labels": _labels_to_json(model.labels_),
@@ -110,7 +112,17 @@ def _addresses(header: dict[str, Any]) -> list[str]:
     """Return where the code of one's own is that a model is made with."""
     given = header.get("parameters")
     named = [given.get(name) for name in ("method", "encoder")] if isinstance(given, dict) else []
-    return [name for name in named if isinstance(name, str) and is_address(name)]
+    chosen = header.get("choice")
+    named += [chosen.get("method")] if isinstance(chosen, dict) else []
+    return list(dict.fromkeys(name for name in named if isinstance(name, str) and is_address(name)))
+
+
+def _choice(header: dict[str, Any]) -> Choice:
+    """Return a model's method, and why it was chosen; before there was a choice, the method was a parameter."""
+    choice = Choice(**header.get("choice", {"method": header["parameters"]["method"]}))
+    said = header["parameters"]["method"]
+    _require(said in (AUTO, choice.method) and isinstance(choice.reason, str), "its choice of a method")
+    return choice
 
 
 def versions_of(path: Path) -> dict[str, str]:
@@ -136,8 +148,11 @@ def _model(header: dict[str, Any], tensors: dict[str, Tensor]) -> ContinualClass
     if given.get("shape") is not None:
         given["shape"] = tuple(map(_whole, given["shape"]))
     model = ContinualClassifier(**given)
-    parameters.check(model.get_params(deep=False))
-    model.structure_ = parameters.structure_of(model.get_params(deep=False))
+    given = model.get_params(deep=False)
+    parameters.check(given)
+    model.structure_ = parameters.structure_of(given)
+    model.choice_ = _choice(header)
+    parameters.check_method(given | {"method": model.choice_.method})
     model.seed_ = _whole(header["seed"])
     model.n_features_in_ = _whole(header["n_features"])
     _require(isinstance(header["notes"], dict), "its notes are no dictionary")
@@ -154,7 +169,7 @@ def _model(header: dict[str, Any], tensors: dict[str, Tensor]) -> ContinualClass
     tensors = dict(tensors)
     model.features_ = _features(header["likelihood"], model.n_features_in_, tensors)
     _require(all(name.startswith("learner.") for name in tensors), "it has tensors of something else")
-    state = _upgraded(model.method, {name.removeprefix("learner."): t for name, t in tensors.items()})
+    state = _upgraded(model.choice_.method, {name.removeprefix("learner."): t for name, t in tensors.items()})
     trusted = bool(_addresses(header))  # code of one's own, which may make what it likes
     model.learner_ = _restored(model, state, math.inf if trusted else sum(t.nbytes for t in state.values()))
     seen = model.learner_.seen

@@ -38,7 +38,6 @@ def check(given: Parameters) -> None:
     thread_count(given["n_jobs"])
     _check_network(given)
     _check_numbers(given)
-    _check_method(given)
 
 
 def _check_network(given: Parameters) -> None:
@@ -64,7 +63,7 @@ def _check_numbers(given: Parameters) -> None:
             raise InputError(f"{name} = {value!r}: it must be a number between 0 and {below:g}, ends excluded")
 
 
-def _check_method(given: Parameters) -> None:
+def check_method(given: Parameters) -> None:
     """Refuse a method that does not work with these parameters, or with one task's data at a time."""
     facts = method_facts(given["method"])
     if facts.needs_earlier_tasks:

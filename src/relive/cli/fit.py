@@ -46,7 +46,7 @@ METHOD = Annotated[
     str | None,
     typer.Option(
         help="One of those that `relive methods` lists, or your own, my_file.py:MyMethod.",
-        show_default="rtf",
+        show_default="auto: the one that suits",
         rich_help_panel=NEW,
     ),
 ]
@@ -60,7 +60,7 @@ ENCODER = Annotated[
     str | None,
     typer.Option(
         help="The network's first part: mlp, conv (for pictures), or your own, my_file.py:make.",
-        show_default="mlp",
+        show_default="the method's own",
         rich_help_panel=NEW,
     ),
 ]
@@ -341,17 +341,15 @@ def _show(model: ContinualClassifier, path: Path) -> None:
     """Print what was learned, and how well everything is remembered."""
     lesson = model.lessons_[-1]
     counts = [f"{model.labels_[c]} ({count})" for c, count in zip(lesson.classes, lesson.counts, strict=True) if count]
-    out.print(
-        f"learned   task {lesson.name} in {models.duration(lesson.seconds)}, {lesson.iterations} iterations",
-        markup=False,
-    )
+    how = models.learned_how(lesson.iterations)
+    if model.n_tasks_ == 1 and model.choice_.reason:
+        out.print(f"method    {model.choice_.method}, chosen: {model.choice_.reason}", markup=False)
+    out.print(f"learned   task {lesson.name} in {models.duration(lesson.seconds)}, {how}", markup=False)
     out.print(f"classes   {', '.join(counts)}", markup=False)
     out.print(f"model     {path}, {models.size_of(path)}: {_known(model)}", markup=False)
     if models.holds_data(model):
         out.print(models.DATA_NOTE, markup=False)
-    out.print()
-    out.print(models.memory_table(model.report()))
-    out.print(f"\n[dim]{models.LEGEND}[/]")
+    models.print_memory(model)
 
 
 def _known(model: ContinualClassifier) -> str:

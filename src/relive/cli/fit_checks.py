@@ -43,13 +43,15 @@ def check_same(model: ContinualClassifier, given: dict[str, Any], path: Path) ->
     for name, value in given.items():
         mine: Any = getattr(model, name)
         if name == "settings":
-            facts = method_facts(model.method)
+            facts = method_facts(model.choice_.method)
             facts.check_settings(value)
             all_settings = facts.defaults | (model.settings or {})
             mine = {key: all_settings[key] for key in value}
         elif name == "fidelity":
             value = name_of(fidelity_of(value))
             mine = name_of(mine if isinstance(mine, Fidelity) else fidelity_of(mine))
+        elif name == "method" and value != mine:
+            mine = model.choice_.method
         elif name == "likelihood" and value != mine:
             mine = model.features_.likelihood
         elif name == "random_state":

@@ -66,6 +66,7 @@ def _about(model: ContinualClassifier, path: Path, versions: dict[str, str]) -> 
     return {
         "bytes": path.stat().st_size,
         "parameters": parameters,
+        "choice": asdict(model.choice_),
         "holds_data": models.holds_data(model),
         "likelihood": model.features_.likelihood,
         "features": model.n_features_in_,
@@ -100,7 +101,10 @@ def _show(model: ContinualClassifier, path: Path, about: dict[str, Any]) -> None
     """Print it for people."""
     image = f", pictures of {' × '.join(map(str, about['image']))}" if about["image"] else ""
     out.print(f"model     {path}, {models.size_of(path)}", markup=False)
-    out.print(f"learns    by {model.method} in scenario {model.scenario}, {about['likelihood']} inputs", markup=False)
+    method, reason = about["choice"]["method"], about["choice"]["reason"]
+    out.print(f"learns    by {method} in scenario {model.scenario}, {about['likelihood']} inputs", markup=False)
+    if reason:
+        out.print(f"          chosen: {reason}", markup=False)
     out.print(models.DATA_NOTE if about["holds_data"] else "data      no sample is in this file", markup=False)
     out.print(f"features  {model.n_features_in_}{image}{_names(about['feature_names'])}", markup=False)
     tasks = Table(box=None, pad_edge=False, header_style="bold")
@@ -116,14 +120,13 @@ def _show(model: ContinualClassifier, path: Path, about: dict[str, Any]) -> None
             task["learned_at"].replace("T", " ").removesuffix("+00:00"),
             f"{task['samples']:,}",
             out.escape(", ".join(f"{c['label']} ({c['samples']})" for c in task["classes"])),
-            str(task["iterations"]),
+            str(task["iterations"] or "closed form"),
             models.duration(task["seconds"]),
         )
     out.print()
     out.print(tasks)
+    models.print_memory(model)
     out.print()
-    out.print(models.memory_table(model.report()))
-    out.print(f"\n[dim]{models.LEGEND}[/]\n")
     shown = {name: value for name, value in about["parameters"].items() if value is not None}
     out.print(f"settings  {', '.join(f'{name} {value}' for name, value in shown.items())}", markup=False)
     out.print(f"versions  {', '.join(f'{name} {value}' for name, value in about['versions'].items())}", markup=False)

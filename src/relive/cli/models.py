@@ -15,6 +15,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from relive._util.errors import InputError, ReliveError
+from relive.cli.console import out
 
 if TYPE_CHECKING:
     from relive.classifier.estimator import ContinualClassifier
@@ -57,7 +58,7 @@ def holds_data(model: ContinualClassifier) -> bool:
     """Say whether real samples of earlier tasks are in a model."""
     from relive.methods import method_facts
 
-    return method_facts(model.method).keeps_data
+    return method_facts(model.choice_.method).keeps_data
 
 
 def image_of(model: ContinualClassifier | None) -> tuple[int, ...] | None:
@@ -177,13 +178,22 @@ def plain_errors() -> Iterator[None]:
             raise InputError(str(error)) from error
 
 
-def memory_table(memories: list[Memory]) -> Table:
-    """Return how well each class is remembered."""
+def print_memory(model: ContinualClassifier) -> None:
+    """Print how well each class is remembered, and what the columns mean."""
+    memories = model.report()
+    replays = any(memory.dreamt is not None or memory.agreement is not None for memory in memories)
+    out.print()
+    out.print(_memory_table(memories, replays))
+    legend = LEGEND if replays else UNKNOWN if model.learner_.method.takes_steps else EXACT
+    out.print(f"\n[dim]{legend}[/]")
+
+
+def _memory_table(memories: list[Memory], replays: bool) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("class", "samples", "tasks", "agrees", "kept", "dreamt"):
+    for heading in ("class", "samples", "tasks", *(("agrees", "kept", "dreamt") if replays else ())):
         table.add_column(heading, justify="left" if heading in ("class", "tasks") else "right")
     for memory in memories:
-        shares = (memory.agreement, memory.kept, memory.dreamt)
+        shares = (memory.agreement, memory.kept, memory.dreamt) if replays else ()
         table.add_row(
             escape(str(memory.label)),
             f"{memory.n_samples:,}",
@@ -201,6 +211,17 @@ LEGEND = (
     "agrees: replayed samples of it that are answered as before the last task; kept: the same over all tasks since; "
     "dreamt: its share of what is replayed"
 )
+EXACT = "learned in closed form: every class is known as well as if all data had been kept and learned at once"
+UNKNOWN = "nothing is replayed, so that only data can tell how well each class is remembered: relive predict"
+
+
+def learned_how(iterations: int) -> str:
+    """Return how a task was learned.
+
+    >>> learned_how(500), learned_how(0)
+    ('500 iterations', 'in closed form')
+    """
+    return f"{iterations} iterations" if iterations else "in closed form"
 
 
 def counted(n: int, thing: str) -> str:
