@@ -4,7 +4,8 @@ Flat inputs become :math:`[z, \max(0, Wz + b)]` with W and b from normal distrib
 first task's median and spread, bounded like a logarithm, so that a later task that lies far away does no harm. Pictures
 go through two layers of random convolutions. The first layer's filters are drawn with the covariance that small patches
 of the first task have, so that they are as smooth as the pictures; no patch is kept. Biases of the second are quantiles
-of what the first task's pictures give, so that every filter is silent somewhere.
+of what the first task's pictures give, so that every filter is silent somewhere. The features are square roots of means
+over fields.
 
 Rahimi & Recht (2008), "Random features for large-scale kernel machines", NeurIPS; Coates & Ng (2012), "Learning feature
 representations with k-means"; McDonnell et al. (2023), "RanPAC", NeurIPS.
@@ -166,10 +167,10 @@ def fields(picture: Picture, grid: int) -> int:
 
 
 def _averaged(maps: Tensor, grid: int) -> Tensor:
-    """Return the means over overlapping fields, (n, maps · fields)."""
+    """Return square roots of the means over overlapping fields, (n, maps · fields): large values are less rare so."""
     strides = [max(1, round(n / (grid + 0.5))) for n in maps.shape[2:]]
     windows = [max(1, n - (min(grid, n) - 1) * s) for n, s in zip(maps.shape[2:], strides, strict=True)]
-    return avg_pool2d(maps, windows, strides).flatten(1)
+    return avg_pool2d(maps, windows, strides).flatten(1).sqrt_()
 
 
 def _outputs(maps: Tensor, weight: Tensor) -> Tensor:
