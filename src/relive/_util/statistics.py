@@ -1,4 +1,4 @@
-"""The few statistics that tables need: mean ± SEM, paired and Welch's tests, and Holm's correction."""
+"""The few statistics that tables need: mean ± SEM, tests of differences, intervals of shares, Holm's correction."""
 
 from __future__ import annotations
 
@@ -79,3 +79,26 @@ def holm(p_values: Mapping[Key, float]) -> dict[Key, float]:
         largest = max(largest, min(1.0, (len(p_values) - rank) * p))
         corrected[key] = largest
     return corrected
+
+
+def wilson(right: int, n: int) -> tuple[float, float]:
+    """Return Wilson's 95 % interval of a share (Wilson 1927, JASA 22).
+
+    >>> [round(end, 3) for end in wilson(9, 10)]
+    [0.596, 0.982]
+    """
+    from scipy.stats import binomtest
+
+    interval = binomtest(right, n).proportion_ci(1 - ALPHA, method="wilson")
+    return float(interval.low), float(interval.high)
+
+
+def mcnemar(gained: int, lost: int) -> float:
+    """Return the two-sided p-value of McNemar's exact test; 1 if nothing changed.
+
+    >>> mcnemar(0, 0), mcnemar(8, 0), mcnemar(3, 3)
+    (1.0, 0.0078125, 1.0)
+    """
+    from scipy.stats import binomtest
+
+    return float(binomtest(gained, gained + lost).pvalue) if gained + lost else 1.0

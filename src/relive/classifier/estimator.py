@@ -25,8 +25,9 @@ from relive.classifier import parameters, selfreport
 from relive.classifier.answers import class_probabilities
 from relive.classifier.bookkeeping import Bookkeeping, read_only
 from relive.classifier.choice import AUTO, choose
+from relive.classifier.evaluation import Evaluation, evaluate
 from relive.classifier.features import Features
-from relive.classifier.labels import digest_of, label_array, warn_of_many_labels
+from relive.classifier.labels import digest_of, kind_of, label_array, warn_of_many_labels
 from relive.classifier.lessons import Lesson, Name
 from relive.classifier.training import OnTrainingStep, task_of, train
 from relive.core.learner import Learner
@@ -221,6 +222,26 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def score(self, X: Any, y: Any, sample_weight: Any = None, task: Any = None) -> float:
         """Return the share of samples that are classified right; ``task`` as in :meth:`predict_proba`."""
         return float(accuracy_score(y, self.predict(X, task), sample_weight=sample_weight))
+
+    def evaluate(self, X: Any, y: Any, task: Any = None) -> Evaluation:
+        """Say how good the answers are: accuracy by class with intervals, confusions, calibration.
+
+        Parameters
+        ----------
+        X, y
+            Samples and their true labels, of the kind that was learned; labels never learned count as wrong.
+        task
+            As in :meth:`predict_proba`.
+        """
+        probabilities = self.predict_proba(X, task)
+        best, truth = probabilities.argmax(1), label_array(y)
+        check_consistent_length(probabilities, truth)
+        if kind_of(truth) != kind_of(self.labels_):
+            raise InputError(
+                f"y has {kind_of(truth)} for labels, and this model has learned {kind_of(self.labels_)}: "
+                "give labels of that kind"
+            )
+        return evaluate(truth, self.classes_[best], probabilities.max(1), self.labels_)
 
     def replay(self, n: int = 100, task: Name | None = None, random_state: int = 0) -> tuple[Array, Array]:
         """Return what the model would replay: n samples that it generates, and the labels that it gives them.

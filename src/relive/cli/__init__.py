@@ -15,7 +15,7 @@ from typing import Annotated
 import typer
 
 from relive._util.errors import ReliveError
-from relive.cli import collect, compare, data, fit, grid, inspect, methods, paper, predict, report, run, table
+from relive.cli import collect, compare, data, evaluate, fit, grid, inspect, methods, paper, predict, report, run, table
 from relive.cli.console import err
 
 app = typer.Typer(
@@ -36,6 +36,7 @@ app.command(name="report", epilog=report.EXAMPLES)(report.command)
 app.command(name="collect", epilog=collect.EXAMPLES)(collect.command)
 app.command(name="fit", epilog=fit.EXAMPLES)(fit.command)
 app.command(name="predict", epilog=predict.EXAMPLES)(predict.command)
+app.command(name="evaluate", epilog=evaluate.EXAMPLES)(evaluate.command)
 app.command(name="inspect", epilog=inspect.EXAMPLES)(inspect.command)
 app.command(name="rollback", epilog=fit.ROLLBACK_EXAMPLES)(fit.rollback)
 app.command(name="methods", epilog=methods.EXAMPLES)(methods.command)

@@ -74,7 +74,9 @@ def command(
         task_column=task_column,
     )
     with models.plain_errors():
-        probabilities = classifier.predict_proba(models.as_features(samples), _tasks(classifier, samples, task))
+        probabilities = classifier.predict_proba(
+            models.as_features(samples), tasks_of_samples(classifier, samples, task)
+        )
     answers = classifier.classes_[probabilities.argmax(1)]
     text = _written(output_format, samples, answers, classifier.classes_, probabilities if proba else None)
     if output is None:
@@ -105,7 +107,7 @@ def _check_output(output: Path, model: Path, data: Path) -> None:
         raise InputError(f"--output {output} would take the place of what is read: choose another name")
 
 
-def _tasks(model: ContinualClassifier, samples: Samples, task: str | None) -> Any:
+def tasks_of_samples(model: ContinualClassifier, samples: Samples, task: str | None) -> Any:
     """Return the task, or each sample's, under the name that the model has for it; a task without one has a number."""
     from relive.core.scenarios import SCENARIOS
 
