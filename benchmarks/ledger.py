@@ -6,16 +6,19 @@ python -m benchmarks.ledger                # the ledger's tables into the page
 
 from __future__ import annotations
 
+import statistics
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
 from relive._util.files import write_atomic
+from relive._util.statistics import mean_and_sem
 from relive.experiments.spec import SCENARIO_NAMES, RunResult
 from relive.experiments.store import Store
-from relive.paper.comparison import Comparison, compare, preferred
-from relive.paper.published import GRIDS, PROTOCOL_NAMES
+from relive.methods.catalogue import METHODS as METHOD_FACTS
+from relive.paper.comparison import METHODS, Comparison, compare, preferred
+from relive.paper.published import FURTHER, GRIDS, PAPER_DATASET, PROTOCOL_NAMES
 from relive.paper.tuned import Tuned, searched, tuned_of
 from relive.report.claims import claims
 from relive.report.style import SCENARIO_TITLES, SYMBOLS, method_title, settings_text
@@ -39,7 +42,56 @@ def tables(results: list[RunResult]) -> dict[str, str]:
         if found:
             parts[f"{protocol}-searches"] = "\n\n".join(found)
             parts[f"{protocol}-tuned"] = as_markdown(chosen)
+    parts["further"] = further(results)
     return parts
+
+
+def further(results: list[RunResult]) -> str:
+    """Return what is in none of the paper's tables: other methods, data sets and encoders, a row for each kind."""
+    rows: dict[tuple[str, ...], dict[str, list[RunResult]]] = defaultdict(lambda: defaultdict(list))
+    for run in results:
+        spec = run.spec
+        own = METHOD_FACTS[spec.method].encoder
+        encoder = "" if spec.encoder in ("", own) else f", {spec.encoder}"
+        if spec.method not in METHODS or spec.dataset != PAPER_DATASET or encoder:
+            settings = {k: v for k, v in spec.settings.items() if v != METHOD_FACTS[spec.method].defaults[k]}
+            said = f" ({settings_text(settings)})" if settings else ""
+            kind = (spec.dataset, spec.protocol, f"{method_title(spec.method)}{encoder}{said}")
+            rows[kind][spec.scenario].append(run)
+    head = ["data", "protocol", "method", *SCENARIO_TITLES.values(), "published elsewhere", "numbers kept", "CPU time"]
+    lines = [head, ["---"] * len(head)]
+    for (dataset, protocol, title), cells in sorted(rows.items()):
+        runs = [run for cell in cells.values() for run in cell]
+        kept = statistics.median(run.parameters + run.stored_numbers for run in runs)
+        seconds = statistics.median(run.cpu_seconds or run.train_seconds for run in runs)
+        lines.append(
+            [
+                dataset,
+                protocol,
+                title,
+                *(_mean(cells.get(scenario, [])) for scenario in SCENARIO_TITLES),
+                _published(runs),
+                f"{kept:,.0f}",
+                f"{seconds:.0f} s",
+            ]
+        )
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _mean(runs: list[RunResult]) -> str:
+    if not runs:
+        return ""
+    mean, sem = mean_and_sem([100 * run.average_accuracy for run in runs])
+    return f"{mean:.2f} ± {sem:.2f} ({len(runs)})" if sem is not None else f"{mean:.2f} (1)"
+
+
+def _published(runs: list[RunResult]) -> str:
+    """Return the cells that others have published for these runs, by scenario."""
+    if runs[0].spec.dataset != PAPER_DATASET:
+        return ""
+    protocol, method = runs[0].spec.protocol, runs[0].spec.method
+    cells = {scenario: FURTHER.get((protocol, scenario, method)) for scenario in SCENARIO_TITLES}
+    return ", ".join(f"{SCENARIO_TITLES[name]} {cell.mean:.2f}" for name, cell in cells.items() if cell)
 
 
 def checked(table: Comparison) -> Iterator[str]:
