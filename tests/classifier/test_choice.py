@@ -21,7 +21,7 @@ RULE = [  # scenario, encoder, shape; the method
     ("task", None, None, "discriminant"),
     ("task", None, (8, 8), "discriminant"),
     ("domain", None, (8, 8), "discriminant"),
-    ("domain", None, None, "rtf"),
+    ("domain", None, None, "domains"),
     ("class", "mlp", None, "rtf"),
     ("domain", "conv", (8, 8), "rtf"),
 ]

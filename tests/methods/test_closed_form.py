@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 
 import numpy as np
@@ -112,8 +113,29 @@ def test_analytic_is_ridge_regression_on_the_features(strength: float) -> None:
 def test_discriminant_adds_a_quarter_of_a_gaussian_per_class() -> None:
     x, label = samples()
     learner = taught("discriminant", [(x, label)], numbers=5000)
-    h, y = features(learner, x), label.numpy()
-    z, p, n = h[:, :N_INPUTS], N_INPUTS, len(y)
+    expected = linear_and_gaussian(features(learner, x), label, N_INPUTS, weight=0.25)
+    torch.testing.assert_close(scores(learner, x), expected, rtol=1e-3, atol=1e-3)
+
+
+def test_on_the_axes_of_wide_inputs_it_is_half_of_one() -> None:
+    narrow, label = samples(400)
+    x = narrow @ torch.randn(N_INPUTS, 600, generator=stream(0, "wide")) + torch.randn(
+        400, 600, generator=stream(1, "wide")
+    )
+    learner = Learner(make_method("discriminant", numbers=2.5e5), scenario_of("class", [range(4)]), 600)
+    learner.learn([task_of(x, label)], 1)
+    h = features(learner, x)
+    assert 100 < h.shape[1] < 400
+    expected = linear_and_gaussian(h, label, 100, weight=0.5)
+    torch.testing.assert_close(scores(learner, x), expected, rtol=1e-2, atol=1e-2)
+
+
+def linear_and_gaussian(
+    h: np.ndarray[tuple[int, int], np.dtype[np.float64]], label: Tensor, p: int, weight: float
+) -> Tensor:
+    """Return the log-probabilities of four classes, the Gaussians being of the first p features."""
+    y = label.numpy()
+    z, n = h[:, :p], len(y)
     own = [np.cov(z[y == c].T, bias=True) for c in range(4)]
     sizes = [(y == c).sum() for c in range(4)]
     pooled = sum(size * cov for size, cov in zip(sizes, own, strict=True)) / n
@@ -124,10 +146,10 @@ def test_discriminant_adds_a_quarter_of_a_gaussian_per_class() -> None:
         for c in range(4)
     ]
     sums = sums_of(torch.from_numpy(h).float(), label, 4)
-    weight, bias = linear_discriminant(sums, best_fit(sums)[0])
-    linear = torch.from_numpy(h) @ weight.T + bias
-    expected = linear.log_softmax(1) + 0.25 * torch.from_numpy(np.stack(gaussian, 1)).log_softmax(1)
-    torch.testing.assert_close(scores(learner, x), expected.log_softmax(1), rtol=1e-3, atol=1e-3)
+    weights, bias = linear_discriminant(sums, best_fit(sums)[0])
+    linear = torch.from_numpy(h) @ weights.T + bias
+    both = linear.log_softmax(1) + weight * torch.from_numpy(np.stack(gaussian, 1)).log_softmax(1)
+    return both.log_softmax(1)
 
 
 def test_on_pictures_it_is_ridge_regression() -> None:
@@ -234,7 +256,9 @@ def test_in_domain_il_a_class_may_look_different_in_every_domain() -> None:
         assert (learner.predict(x, 0) == label).double().mean() > 0.99
 
 
-@pytest.mark.parametrize(("numbers", "shape"), [(1e5, (8, 8)), (3e5, (28, 28)), (1.1e6, (28, 28)), (5e4, (20,))])
+@pytest.mark.parametrize(
+    ("numbers", "shape"), [(1e5, (8, 8)), (3e5, (28, 28)), (1.1e6, (28, 28)), (5e4, (20,)), (2e5, (600,))]
+)
 @pytest.mark.parametrize("name", ["analytic", "discriminant"])
 def test_the_numbers_kept_are_no_more_than_allowed(name: str, numbers: float, shape: tuple[int, ...]) -> None:
     layout = scenario_of("class", [(0, 1), (2, 3), (4, 5), (6, 7), (8, 9)])
@@ -245,6 +269,14 @@ def test_the_numbers_kept_are_no_more_than_allowed(name: str, numbers: float, sh
     tensors = learner.state()
     in_file = sum(t.numel() for name, t in tensors.items() if name.startswith(("net.", "method.")))
     assert in_file == kept
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_copy_made_before_anything_was_asked_answers_the_same(method: str) -> None:
+    x, label = samples()
+    learner = taught(method, [(x, label)])
+    other = copy.deepcopy(learner)  # the output layer has not been solved for
+    torch.testing.assert_close(scores(other, x), scores(learner, x), rtol=0, atol=0)
 
 
 def test_what_is_stored_answers_at_once_and_goes_on() -> None:

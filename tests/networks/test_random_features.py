@@ -13,6 +13,7 @@ from relive._util.seeds import stream
 from relive.networks.convolution import conv
 from relive.networks.pictures import Picture
 from relive.networks.random_features import (
+    AXES,
     BOUND,
     FIRST,
     ConvolutionalFeatures,
@@ -125,8 +126,55 @@ def test_flat_features_are_scaled_by_the_first_task_alone() -> None:
 def test_inputs_that_are_too_many_are_not_among_the_features() -> None:
     assert flat((10,), 50, stream(0, "n"))(torch.zeros(2, 10)).shape == (2, 50)
     few = flat((40,), 50, stream(0, "n"))
-    assert not few.with_inputs
+    assert not few.n_plain
     assert few(torch.zeros(2, 40)).shape == (2, 50)
+
+
+def wide_inputs(n: int) -> Tensor:
+    """Inputs of very different variances, in a plane of 30 dimensions of 600 and a little noise beside it."""
+    rng = stream(0, "wide")
+    plane = torch.randn(30, 600, generator=rng) * torch.logspace(0, -2, 30).unsqueeze(1)
+    return 3 + torch.randn(n, 30, generator=rng) @ plane + 1e-3 * torch.randn(n, 600, generator=rng)
+
+
+def test_wide_inputs_are_seen_along_the_axes_of_the_first_task() -> None:
+    """Against a singular value decomposition of the inputs, bounded one by one."""
+    encoder = flat((600,), 250, stream(0, "network"))
+    x = wide_inputs(900)
+    encoder.adapt(x)
+    middle, spread = encoder.middle.double().numpy(), encoder.spread.double().numpy()
+
+    z = (x.double().numpy() - middle) / spread
+    bounded = np.sign(z) * BOUND * (1 + np.log(np.maximum(np.abs(z), BOUND) / BOUND))
+    own = np.where(np.abs(z) > BOUND, bounded, z) * spread
+    mean = own.mean(0)
+    _, singular, axes = np.linalg.svd(own - mean, full_matrices=False)
+    variance = singular[:AXES] ** 2 / len(x)
+    u = (own - mean) @ axes[:AXES].T * variance**0.25  # standard deviation λ^(3/4)
+    u /= np.sqrt((u**2).mean())
+    found = encoder(x).double().numpy()
+    assert found.shape == (900, 250)
+    signs = np.sign((found[:, :AXES] * u).sum(0))
+    np.testing.assert_allclose(found[:, :30] * signs[:30], u[:, :30], atol=2e-2)
+    h = np.maximum(found[:, :AXES] @ encoder.weight.double().numpy().T + encoder.bias.double().numpy(), 0)
+    np.testing.assert_allclose(found[:, AXES:], h, rtol=1e-3, atol=1e-3)
+    far = encoder(1e6 * x[:5])
+    assert far.isfinite().all()
+    assert far.abs().max() < 100 * encoder(x).abs().max(), "like a logarithm"
+
+
+@pytest.mark.parametrize("n", [1, 4])
+def test_of_few_wide_inputs_the_axes_are_random(n: int) -> None:
+    encoder = flat((600,), 250, stream(0, "network"))
+    encoder.adapt(wide_inputs(n))
+    later = encoder(wide_inputs(50))
+    assert later.isfinite().all()
+    assert (later[:, :AXES].std(0) > 1e-4).all(), "none is blind"
+
+
+def test_of_few_features_half_are_axes() -> None:
+    assert flat((600,), 20, stream(0, "n")).n_plain == 10
+    assert flat((600,), 1, stream(0, "n"))(torch.zeros(2, 600)).shape == (2, 1)
 
 
 @pytest.mark.parametrize(

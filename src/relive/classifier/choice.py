@@ -4,7 +4,7 @@
 scenario     encoder             inputs           method
 ===========  ==================  ===============  ==================================================================
 any          one that is given   any              ``rtf``: whoever brings a network wants it trained
-Domain-IL    none given          a row            ``rtf``: what inputs mean may change with every task
+Domain-IL    none given          a row            ``domains``: inputs may mean something else in every task
 any other    none given          any other        ``discriminant``: in closed form, nothing is forgotten
 ===========  ==================  ===============  ==================================================================
 
@@ -56,7 +56,7 @@ def choose(given: Mapping[str, Any], n_inputs: int, likelihood: str) -> Choice:
     if given["shape"]:
         return Choice("discriminant", "in closed form on random convolutions: nothing is forgotten")
     if SCENARIOS[given["scenario"]].shares_units:
-        return Choice("rtf", "in Domain-IL inputs may mean something else in every task, which replay can follow")
+        return Choice("domains", "a closed form per domain: inputs may mean something else in every task")
     return Choice(
         "discriminant", f"in closed form on random features: nothing is forgotten{_hint(n_inputs, likelihood)}"
     )

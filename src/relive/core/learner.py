@@ -24,7 +24,7 @@ from relive.core.state import check_form
 from relive.data.tasks import Task
 from relive.networks import Sizes, trainable
 from relive.networks.catalogue import EncoderFactory, encoder_factory
-from relive.networks.encoders import mode
+from relive.networks.encoders import fill, mode
 
 OnStep = Callable[[int, float], bool | None]
 
@@ -125,9 +125,7 @@ class Learner:
         problem = replace(self.problem, sizes=sizes, scenario=scenario.to(self.problem.device))
         self._build(replace(problem, batch_size=batch_size or problem.batch_size))
         self.optimizer.load_state(optimizer)
-        grown = self.net.state_dict()
-        for name, small in learned.items():  # parameters, frozen ones too, and buffers
-            grown[name][tuple(map(slice, small.shape))] = small
+        fill(self.net, learned)
         self.method.grow(self.net)
 
     def learn(self, tasks: Sequence[Task], iterations: int, on_step: OnStep | None = None) -> None:

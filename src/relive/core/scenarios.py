@@ -41,6 +41,10 @@ class Scenario(ABC):
         """Return the same scenario with its tensors on a device."""
         return type(self)(self.classes, device)
 
+    def only(self, tasks: Sequence[int]) -> Self:
+        """Return the scenario that has these of the tasks alone, in this order."""
+        return type(self)([self.classes[task] for task in tasks], self.device)
+
     @property
     @abstractmethod
     def n_units(self) -> int:

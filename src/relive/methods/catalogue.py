@@ -247,5 +247,19 @@ METHODS = Registry(
             colour="#c2185b",
             marker="$D$",
         ),
+        MethodFacts(
+            "domains",
+            "relive.methods.domains:Domains",
+            "Domains",
+            "a discriminant for each group of tasks that cannot be told apart",
+            settings=(
+                Setting(
+                    "numbers", 1.5e6, 1e3, 1e10, "how many numbers each domain may keep; decides how many features"
+                ),
+            ),
+            encoder="random-flat",
+            colour="#33691e",
+            marker="$K$",
+        ),
     ],
 )

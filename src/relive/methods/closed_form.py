@@ -17,7 +17,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor
@@ -120,7 +120,7 @@ class ClosedForm(Method, ABC):
     def readout(self, sums: Sums) -> tuple[Tensor, Tensor]:
         """Return the output layer: weights (classes, features) and biases (classes,), of classes that have samples."""
 
-    def _cells(self, task: int) -> Tensor:
+    def cells(self, task: int) -> Tensor:
         """Return where each class of a task is summed, (classes,)."""
         if not self.apart_:
             return self.problem.scenario.units(task)
@@ -134,7 +134,7 @@ class ClosedForm(Method, ABC):
             if first and isinstance(net.encoder, Adapts):
                 net.encoder.adapt(part.examples.inputs(slice(None)))
             first = False
-            cells = self._cells(part.task)
+            cells = self.cells(part.task)
             for start in range(0, len(part.examples), CHUNK):
                 rows = slice(start, start + CHUNK)
                 self.count(net.encoder(part.examples.inputs(rows)).double(), cells[part.examples.labels[rows]])
@@ -169,7 +169,7 @@ class ClosedForm(Method, ABC):
         scenario = self.problem.scenario
         logits = scores.new_full((len(x), scenario.width), -torch.inf)
         for k in range(len(scenario.classes)):
-            mine, units = self._cells(k), scenario.units(k)
+            mine, units = self.cells(k), scenario.units(k)
             logits[:, units] = torch.logaddexp(logits[:, units], scores[:, mine])
         return logits
 
@@ -194,6 +194,11 @@ class ClosedForm(Method, ABC):
             products += products.triu(1).T
         self.sums_ = Sums(state["count"].clone(), state["total"].clone(), products)
         self.settled_ = True  # the output layer was stored too
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        other = super().__deepcopy__(memo)
+        other.settled_ = self.settled_  # the network is copied as it is
+        return other
 
     def stored_numbers(self, tasks: Sequence[Task]) -> int:
         return int(self.frozen_) + super().stored_numbers(tasks)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -152,6 +152,14 @@ def mode(net: nn.Module, *, training: bool) -> Iterator[None]:
         yield
     finally:
         net.train(before)
+
+
+@torch.no_grad()
+def fill(net: nn.Module, learned: Mapping[str, Tensor]) -> None:
+    """Give a network the state of one that is as large or has fewer output units; frozen parameters and buffers too."""
+    state = net.state_dict()
+    for name, small in learned.items():
+        state[name][tuple(map(slice, small.shape))] = small
 
 
 def trainable(net: nn.Module) -> list[nn.Parameter]:

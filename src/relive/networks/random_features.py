@@ -1,11 +1,19 @@
 r"""Fixed random features: nothing is trained, and only the first task decides how inputs are scaled.
 
 Flat inputs become :math:`[z, \max(0, Wz + b)]` with W and b from normal distributions and z the inputs scaled by the
-first task's median and spread, bounded like a logarithm, so that a later task that lies far away does no harm. Pictures
-go through two layers of random convolutions. The first layer's filters are drawn with the covariance that small patches
-of the first task have, so that they are as smooth as the pictures; no patch is kept. Biases of the second are quantiles
-of what the first task's pictures give, so that every filter is silent somewhere. The features are square roots of means
-over fields.
+first task's median and spread, bounded like a logarithm, so that a later task that lies far away does no harm. Where
+there are more than 512 inputs, as in a picture taken as a row of pixels, random directions among them are mostly noise.
+There u, along the first task's principal axes, takes the place of z:
+
+.. math:: u_j \propto \lambda_j^{1/4}\; v_j^\top S (z - \bar z)
+
+with :math:`\lambda_j` and :math:`v_j` the largest eigenvalues of the covariance of Sz and their vectors, S the spreads.
+So the standard deviation of :math:`u_j` is proportional to :math:`\lambda_j^{3/4}`; by itself the power would be 1/2.
+
+Pictures go through two layers of random convolutions. The first layer's filters are drawn with the covariance that
+small patches of the first task have, so that they are as smooth as the pictures; no patch is kept. Biases of the second
+are quantiles of what the first task's pictures give, so that every filter is silent somewhere. The features are square
+roots of means over fields.
 
 Rahimi & Recht (2008), "Random features for large-scale kernel machines", NeurIPS; Coates & Ng (2012), "Learning feature
 representations with k-means"; McDonnell et al. (2023), "RanPAC", NeurIPS.
@@ -22,6 +30,10 @@ from torch.nn.functional import avg_pool2d, conv2d, linear, pad, unfold
 
 from relive.networks.pictures import COLOURS, Picture
 
+WIDE = 512  # inputs; where there are more, principal axes take their place
+AXES, AXES_POWER = 100, 0.75  # so many; what an eigenvalue is raised to for the standard deviation along its axis
+FEW = 1e-4  # the variance that random axes have, in units of an input's
+LOOK_WIDE = 10_000  # inputs of the first task that axes are taken from
 BOUND = 3.0  # scaled inputs grow like a logarithm from here
 KERNEL, SMALL_KERNEL = 5, 3  # sides of both convolutions' filters; on small pictures, which are not halved
 FIRST = 32  # filters of the first convolution
@@ -46,14 +58,16 @@ def some_of(x: Tensor, n: int) -> Tensor:
 
 
 class FlatFeatures(nn.Module):
-    """The inputs, scaled, and random ReLU features of them.
+    """The inputs, scaled, or their principal axes, and random ReLU features of them.
 
     Parameters
     ----------
     n_inputs, n_random
         Numbers per input, and random features.
-    with_inputs
-        Whether the inputs themselves are among the features.
+    with_plain
+        Whether the inputs or axes themselves are among the features, as the first of them.
+    n_axes
+        Principal axes that take the place of the inputs; 0 for the inputs.
     rng
         What the random weights are drawn from.
     """
@@ -62,18 +76,29 @@ class FlatFeatures(nn.Module):
     bias: Tensor
     middle: Tensor
     spread: Tensor
+    axes: Tensor
+    origin: Tensor
 
-    def __init__(self, n_inputs: int, n_random: int, with_inputs: bool, rng: torch.Generator) -> None:
+    def __init__(self, n_inputs: int, n_random: int, with_plain: bool, n_axes: int, rng: torch.Generator) -> None:
         super().__init__()
-        self.with_inputs = with_inputs
-        self.register_buffer("weight", torch.randn(n_random, n_inputs, generator=rng) / math.sqrt(n_inputs))
+        n_seen = n_axes or n_inputs
+        self.n_axes, self.n_plain = n_axes, n_seen if with_plain else 0
+        self.register_buffer("weight", torch.randn(n_random, n_seen, generator=rng) / math.sqrt(n_seen))
         self.register_buffer("bias", torch.randn(n_random, generator=rng))
         self.register_buffer("middle", torch.zeros(n_inputs))
         self.register_buffer("spread", torch.ones(n_inputs))
+        if n_axes:
+            self.register_buffer("axes", torch.randn(n_axes, n_inputs, generator=rng) / math.sqrt(n_inputs))
+            self.register_buffer("origin", torch.zeros(n_axes))  # minus where the first task's mean lies on them
 
     def adapt(self, x: Tensor) -> None:
+        """Decide how inputs are scaled, and which axes take their place if they are many."""
+        self._scale(some_of(x, LOOK))
+        if self.n_axes:
+            self._turn(self._scaled(some_of(x, LOOK_WIDE)))
+
+    def _scale(self, x: Tensor) -> None:
         """Take the median and the distance of the outer deciles; where they are the same, the standard deviation."""
-        x = some_of(x, LOOK)
         low, self.middle, high = torch.quantile(x, torch.tensor([0.1, 0.5, 0.9], device=x.device), dim=0)
         deviation = x.std(0, correction=0)
         spread = (high - low) / 2.56  # a normal variable's standard deviation
@@ -83,12 +108,28 @@ class FlatFeatures(nn.Module):
         usual = spread[varies].median() if varies.any() else spread.new_ones(())
         self.spread = torch.where(varies, spread, usual)  # who knows what a still input does later
 
+    def _turn(self, z: Tensor) -> None:
+        """Take the principal axes of the inputs in their own units, but bounded; where samples are few, random ones."""
+        mean, own = z.mean(0), z * self.spread
+        covariance = torch.cov(own.T, correction=0).double()
+        usual = float(covariance.diagonal().mean()) or 1.0
+        variance, axes = torch.linalg.eigh(covariance + FEW * usual * (self.axes.T @ self.axes))
+        variance, axes = variance.flip(0)[: self.n_axes].clamp_min(0), axes.flip(1)[:, : self.n_axes]
+        power = variance ** (2 * AXES_POWER)  # the variances that there are to be, up to a factor
+        factor = (power / (power.mean() * variance).clamp_min(torch.finfo(torch.float32).tiny)).sqrt()
+        self.axes = ((axes * factor).T * self.spread).float()  # (axes, inputs)
+        self.origin = -self.axes @ mean
+
+    def _scaled(self, x: Tensor) -> Tensor:
+        z = (x - self.middle) / self.spread
+        return torch.where(z.abs() > BOUND, z.sign() * BOUND * (1 + (z.abs() / BOUND).clamp_min(1).log()), z)
+
     def forward(self, x: Tensor) -> Tensor:
         """Return the features, (n, features)."""
-        z = (x - self.middle) / self.spread
-        z = torch.where(z.abs() > BOUND, z.sign() * BOUND * (1 + (z.abs() / BOUND).clamp_min(1).log()), z)
-        h = linear(z, self.weight, self.bias).relu_()
-        return torch.cat([z, h], dim=1) if self.with_inputs else h
+        z = self._scaled(x)
+        seen = linear(z, self.axes, self.origin) if self.n_axes else z
+        h = linear(seen, self.weight, self.bias).relu_()
+        return torch.cat([seen, h], dim=1) if self.n_plain else h
 
 
 class ConvolutionalFeatures(nn.Module):
@@ -182,8 +223,10 @@ def _outputs(maps: Tensor, weight: Tensor) -> Tensor:
 def flat(shape: tuple[int, ...], hidden: int, rng: torch.Generator) -> FlatFeatures:
     """Return ``hidden`` features of flat inputs: the inputs themselves, unless they are too many, and random ones."""
     n_inputs = math.prod(shape)
-    with_inputs = 2 * n_inputs <= hidden
-    return FlatFeatures(n_inputs, hidden - n_inputs if with_inputs else hidden, with_inputs, rng)
+    n_axes = min(AXES, max(1, hidden // 2)) if n_inputs > WIDE else 0
+    n_plain = n_axes or n_inputs
+    with_plain = 2 * n_plain <= hidden
+    return FlatFeatures(n_inputs, hidden - n_plain if with_plain else hidden, with_plain, n_axes, rng)
 
 
 def convolutional(shape: tuple[int, ...], hidden: int, rng: torch.Generator) -> ConvolutionalFeatures:

@@ -1,0 +1,235 @@
+r"""A closed form for every domain: tasks that cannot be told apart share one, a task that can begins its own.
+
+.. math:: p(c|x) = \sum_k p(k|x)\, p(c|x, k), \qquad
+    p(k|x) \propto \sum_{c \in k} n_c \prod_i \mathcal N(x_i;\, \mu_{ci}, \sigma^2_{ci})
+
+One sum of products serves many classes well as long as their inputs have the same structure. Where a task's inputs have
+another one, as pixels in another order, it is better learned by itself, with features that are adapted to it; which of
+the domains an input belongs to is then plain to see. Every domain k has an encoder, adapted to its first task, and a
+:mod:`relive.methods.discriminant` of its own, p(c|x,k); all encoders have the same random weights. For p(k|x) it keeps
+the mean and variance of every input in every class, from sums too; variances are drawn to those within all classes of
+the domain.
+
+A new task begins a domain if its samples can be told from those of all domains by these Gaussians. One half of its
+samples judges the other half: taking three unseen mistakes beside those seen (the upper limit of a 95 % confidence
+interval where none is seen), fewer than 0.5 % may lie nearer to a known domain, and as few of samples drawn from a
+known domain's Gaussians nearer to the new task. So 600 samples are needed on both sides. Otherwise it joins the domain
+in which its samples are most likely, and where nothing can be told apart all is one closed form, with its exactness.
+
+``numbers`` is what each domain may keep (with 16 classes; more are taken, and counted): products stay, so that every
+domain can be continued. In Task-IL the domain follows from the task.
+
+This method is our own. A network per task whose task is inferred from the input: Aljundi et al. (2017), "Expert gate",
+CVPR.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import pad
+
+from relive._util.errors import InputError
+from relive._util.seeds import stream
+from relive.core.method import Method, Problem
+from relive.core.sources import Part
+from relive.data.tasks import Task
+from relive.methods.analytic import CLASSES
+from relive.methods.catalogue import METHODS
+from relive.methods.closed_form import CHUNK, Sums
+from relive.methods.discriminant import Discriminant
+from relive.methods.input_gaussians import log_density, moments_of, samples_of, with_squares
+from relive.networks import Classifier
+from relive.networks.encoders import fill
+from relive.networks.head import OFF
+
+MISTAKES = 0.005  # the share of samples below which two domains are told apart
+UNSEEN = 3  # mistakes that there may be beside those seen
+LEAST = UNSEEN / MISTAKES  # samples
+LOOK, DRAWN = 10_000, 1000  # samples of a task that are looked at; drawn from a domain
+UNLIKELY = -30.0  # log p(k|x) below which a domain is not asked
+
+
+@dataclass
+class Domain:
+    """Tasks that cannot be told apart.
+
+    Attributes
+    ----------
+    tasks
+        Their numbers, in the order in which they came.
+    form, net
+        Their closed form, which knows of no other tasks, and its network.
+    moments
+        The sums of every class's inputs and of their squares: (classes, 2 · inputs).
+    """
+
+    tasks: list[int]
+    form: Discriminant
+    net: Classifier
+    moments: Sums
+
+    def learn(self, part: Part) -> None:
+        """Learn from samples of one of the tasks."""
+        task = self.tasks.index(part.task)
+        self.form.after_task(self.net, [replace(part, task=task)], len(self.tasks))
+        cells = self.form.cells(task)
+        for start in range(0, len(part.examples), CHUNK):
+            rows = slice(start, start + CHUNK)
+            self.moments.add(with_squares(part.examples.inputs(rows)), cells[part.examples.labels[rows]])
+
+
+class Domains(Method):
+    """A closed form for each group of tasks that cannot be told apart."""
+
+    facts: ClassVar = METHODS["domains"]
+    takes_steps = False
+
+    def __init__(self, numbers: float = 1.5e6) -> None:
+        self.numbers = numbers
+        self.domains_: list[Domain] = []
+
+    def build(self, problem: Problem, rng: torch.Generator) -> Classifier:
+        self.problem = problem
+        self.random_state_ = rng.get_state()
+        width = self._form().width(problem.sizes)
+        net = Classifier(replace(problem.sizes, units=1, hidden=width), rng).requires_grad_(False)
+        self.encoder_: nn.Module = net.encoder  # never adapted: what the domains' encoders begin with; the rest is idle
+        self.frozen_ = sum(t.numel() for t in net.state_dict().values())
+        return net
+
+    def _form(self) -> Discriminant:
+        return Discriminant(max(self.numbers - CLASSES * 2 * self.problem.sizes.inputs, 1.0))
+
+    def _network(self, form: Discriminant, tasks: Sequence[int]) -> Classifier:
+        """Return a new network for the closed form of these tasks, and make that ready for it."""
+        scenario = self.problem.scenario.only(tasks)
+        problem = replace(self.problem, scenario=scenario, sizes=replace(self.problem.sizes, units=scenario.width))
+        rng = torch.Generator()
+        rng.set_state(self.random_state_)
+        return form.build(problem, rng).to(problem.device).eval()
+
+    def _domain(self, tasks: Sequence[int]) -> Domain:
+        """Return a domain that has learned nothing."""
+        form = self._form()
+        net = self._network(form, tasks)
+        fill(net.encoder, self.encoder_.state_dict())
+        zeros = form.sums.count.new_zeros(len(form.sums.count), 2 * self.problem.sizes.inputs)
+        return Domain(list(tasks), form, net, Sums(zeros[:, 0].clone(), zeros, None))
+
+    def _join(self, domain: Domain, task: int) -> None:
+        """Make a domain ready for one more task."""
+        domain.tasks.append(task)
+        learned, domain.net = domain.net.state_dict(), self._network(domain.form, domain.tasks)
+        fill(domain.net, learned)
+        domain.form.grow(domain.net)
+        more = len(domain.form.sums.count) - len(domain.moments.count)
+        domain.moments = Sums(pad(domain.moments.count, (0, more)), pad(domain.moments.total, (0, 0, 0, more)), None)
+
+    @torch.no_grad()
+    def after_task(self, net: Classifier, learned: Sequence[Part], seen: int) -> None:
+        for part in learned:
+            mine = next((domain for domain in self.domains_ if part.task in domain.tasks), None)
+            (mine or self._home_of(part)).learn(part)
+
+    def _home_of(self, part: Part) -> Domain:
+        """Return the domain that a new task joins, or the one that it begins."""
+        rng = stream(0, "telling domains apart")
+        rows = torch.randperm(len(part.examples), generator=rng)[:LOOK].to(part.examples.labels.device)
+        x, label = part.examples.inputs(rows).double(), part.examples.labels[rows]
+        known = torch.stack([log_density(d.moments, x) for d in self.domains_], 1) if self.domains_ else None
+        if known is None or self._told_apart(x, label, known.amax(1), rng):
+            self.domains_.append(self._domain([part.task]))
+            return self.domains_[-1]
+        home = self.domains_[int(known.sum(0).argmax())]
+        self._join(home, part.task)
+        return home
+
+    def _told_apart(self, x: Tensor, label: Tensor, known: Tensor, rng: torch.Generator) -> bool:
+        """Return whether samples are seen to belong to none of the domains, and the domains' not to belong here."""
+        if min(len(x), *(float(domain.moments.n) for domain in self.domains_)) < LEAST:
+            return False
+        half = len(x) // 2
+        here, there = slice(None, half), slice(half, None)
+        mistakes = 0
+        for mine, other in ((here, there), (there, here)):
+            new = moments_of(x[mine], label[mine])
+            mistakes += int((log_density(new, x[other]) <= known[other]).sum())
+        if (mistakes + UNSEEN) / len(x) >= MISTAKES:
+            return False
+        new = moments_of(x, label)
+        for domain in self.domains_:
+            drawn = samples_of(domain.moments, DRAWN, rng)
+            taken = log_density(domain.moments, drawn) <= log_density(new, drawn)
+            if float(taken.double().mean()) >= MISTAKES:
+                return False
+        return True
+
+    @torch.no_grad()
+    def settle(self, net: Classifier) -> None:
+        for domain in self.domains_:
+            domain.form.settle(domain.net)
+
+    def _log_domains(self, x: Tensor, task: Tensor) -> Tensor:
+        """Return log p(k|x), (n, domains); in Task-IL the task says it."""
+        if self.problem.scenario.needs_task:
+            theirs = [torch.isin(task, torch.tensor(domain.tasks, device=x.device)) for domain in self.domains_]
+            return torch.where(torch.stack(theirs, 1), 0.0, OFF)
+        return torch.stack([log_density(d.moments, x) for d in self.domains_], 1).log_softmax(1).to(x.dtype)
+
+    def logits(self, net: Classifier, x: Tensor, task: Tensor) -> Tensor:
+        self.settle(net)
+        scenario = self.problem.scenario
+        logits = x.new_full((len(x), scenario.width), OFF)
+        log_p = self._log_domains(x, task) if self.domains_ else x.new_zeros(len(x), 0)
+        for domain, log_p_k in zip(self.domains_, log_p.T, strict=True):
+            rows = (log_p_k > UNLIKELY).nonzero()  # (rows, 1)
+            here, i = domain.form.problem.scenario, rows.squeeze(1)
+            unit_of: dict[int, int] = {}  # for each unit of the domain
+            for k, t in enumerate(domain.tasks):
+                unit_of |= dict(zip(here.units(k).tolist(), scenario.units(t).tolist(), strict=True))
+            found = domain.form.logits(domain.net, x[i], task[i])[:, list(unit_of)].log_softmax(1) + log_p_k[rows]
+            units = torch.tensor(list(unit_of.values()), device=x.device)
+            logits[rows, units] = torch.logaddexp(logits[rows, units], found)
+        return logits
+
+    def state(self) -> dict[str, Tensor]:
+        shared, state = self.encoder_.state_dict(prefix="encoder."), {}
+        for k, domain in enumerate(self.domains_):
+            state[f"{k}.tasks"] = torch.tensor(domain.tasks, device=self.problem.device)
+            state[f"{k}.moments"] = domain.moments.total
+            state |= {f"{k}.form.{name}": tensor for name, tensor in domain.form.state().items()}
+            for name, tensor in domain.net.state_dict().items():
+                if name not in shared or not torch.equal(tensor, shared[name]):
+                    state[f"{k}.net.{name}"] = tensor
+        return state
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        def part(prefix: str) -> dict[str, Tensor]:
+            return {name.removeprefix(prefix): t for name, t in state.items() if name.startswith(prefix)}
+
+        self.domains_ = []
+        for k in range(sum(name.endswith(".tasks") for name in state)):
+            domain = self._domain(state[f"{k}.tasks"].tolist())
+            fill(domain.net, part(f"{k}.net."))
+            domain.form.load_state(part(f"{k}.form."))
+            domain.moments = Sums(domain.form.sums.count.clone(), state[f"{k}.moments"].clone(), None)
+            self.domains_.append(domain)
+
+    def check_state(self, state: dict[str, Tensor], net: Classifier) -> None:
+        tasks = [task for name, tensor in state.items() if name.endswith(".tasks") for task in tensor.tolist()]
+        if len(set(tasks)) < len(tasks) or not set(tasks) <= set(range(len(self.problem.scenario.classes))):
+            raise InputError(f"its domains have the tasks {tasks}: every task is in one domain")
+
+    def stored_numbers(self, tasks: Sequence[Task]) -> int:
+        return int(self.frozen_) + super().stored_numbers(tasks)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        other = copy.copy(self)
+        other.domains_ = copy.deepcopy(self.domains_, memo)
+        return other
