@@ -79,8 +79,8 @@ def write(options: argparse.Namespace) -> None:
     before, rest = text.split(BEGIN)
     write_atomic(options.page, f"{before}{BEGIN}\n\n{page(runs)}\n\n{END}{rest.split(END)[1]}".encode())
     table = cells(runs)
-    save(figure(table, "numbers", "numbers kept"), options.pictures, "own-data-numbers")
-    save(figure(table, "seconds", "CPU time of learning (s)"), options.pictures, "own-data-time")
+    save(figure(table, "numbers", "numbers kept"), options.pictures, "benchmark-numbers")
+    save(figure(table, "seconds", "CPU time of learning (s)"), options.pictures, "benchmark-time")
 
 
 def main() -> None:
@@ -99,7 +99,7 @@ def main() -> None:
     one.add_argument("--again", action="store_true", help="forget the stored runs of these courses and learners first")
     one.set_defaults(do=run)
     one = commands.add_parser("write")
-    one.add_argument("--page", type=Path, default=ROOT / "docs/own-data.md")
+    one.add_argument("--page", type=Path, default=ROOT / "docs/benchmark.md")
     one.add_argument("--pictures", type=Path, default=ROOT / "docs/pictures")
     one.set_defaults(do=write)
     one = commands.add_parser("tune")
