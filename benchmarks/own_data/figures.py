@@ -7,7 +7,6 @@ import math
 from collections.abc import Sequence
 
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
@@ -50,7 +49,6 @@ def write_names(axis: Axes, points: dict[str, tuple[float, float]], edge: Sequen
     """Write every point's name beside it, where it covers neither another name nor a point nor the front."""
     drawn = axis.get_figure(root=True)
     assert drawn is not None
-    renderer = FigureCanvasAgg(drawn).get_renderer()
     drawn.draw_without_rendering()  # lays it out, so that places in pixels are known
     pixels = {name: axis.transData.transform(point) for name, point in points.items()}
     taken = [Bbox.from_bounds(x - 4, y - 4, 8, 8) for x, y in pixels.values()]
@@ -69,10 +67,10 @@ def write_names(axis: Axes, points: dict[str, tuple[float, float]], edge: Sequen
         )
         for dx, dy in AROUND:
             text.set_position((dx, dy))
-            text.set_ha("left" if dx > 2 else "right" if dx < -2 else "center")
-            text.set_va("bottom" if dy > 5 else "top" if dy < -5 else "center")
-            text.update_positions(renderer)
-            box = Text.get_window_extent(text, renderer)  # without the line to its point
+            text.set_horizontalalignment("left" if dx > 2 else "right" if dx < -2 else "center")
+            text.set_verticalalignment("bottom" if dy > 5 else "top" if dy < -5 else "center")
+            text.get_window_extent()  # puts the text in its place
+            box = Text.get_window_extent(text)  # without the line to its point
             if axis.bbox.x0 <= box.x0 and box.x1 <= drawn.bbox.x1 and not any(box.overlaps(other) for other in taken):
                 break
         taken.append(box)
