@@ -265,7 +265,10 @@ def behind_table(table: Cells, learner: str) -> str:
         leads = leads_without_data(learners, learner) if learner in learners else {}
         best = min(leads, key=lambda name: leads[name], default="")
         if best and leads[best] < -CLOSE:
-            own, theirs = (cell(learners[name], COURSES[course]) for name in (learner, best))
+            both = {run.seed for run in learners[learner]} & {run.seed for run in learners[best]}
+            own, theirs = (
+                cell([run for run in learners[name] if run.seed in both], COURSES[course]) for name in (learner, best)
+            )
             rows.append((leads[best], f"| {course} | {own} | {theirs} | {best} | {-leads[best]:.1f} |"))
     if not rows:
         return f"`{learner}` is nowhere more than {CLOSE:g} point behind the best learner that keeps no data."
