@@ -401,6 +401,8 @@ def test_means_are_over_courses_that_all_took() -> None:
     assert found["streaming LDA"].accuracy == pytest.approx(77.5)
     assert math.isnan(found["everything at once: SVC"].accuracy)  # it did not take iris
     assert set(shared(cells(more))) == {"iris", "wine"}
+    alone = [*more, fake("zoo", "rtf", 0, 0.5), fake("zoo", "ewc", 0, 0.5), fake("dna", "rtf", 0, 0.5)]
+    assert set(shared(cells(alone))) == {"iris", "wine", "zoo"}  # nobody else took dna
     assert "| everything at once: SVC † (keeps data) | everything at once | 1 | – |" in page(more)
 
 

@@ -30,17 +30,17 @@ class Summary:
     courses
         How many.
     accuracy
-        Mean over the courses that the reference took, in %; nan if one of them is missing.
+        Mean over the courses that are :func:`shared`, in %; nan if one of them is missing.
     rank
         Mean place among the learners of the same course that keep no data, from 1.
     behind, where
         The largest distance to the best other learner that keeps no data, in points, and on which course.
     seconds
-        CPU time of a course, and numbers kept: geometric means over the courses that the reference took.
+        CPU time of a course, geometric mean over the shared courses, or over its own if it lacks one.
     ratio
         Median over courses of the CPU time, with the reference's as unit.
     numbers
-        Numbers kept, geometric mean.
+        Numbers kept, geometric mean over the same courses.
     """
 
     courses: int
@@ -90,10 +90,15 @@ def place(distances: Sequence[float]) -> float:
 
 
 def shared(table: Cells) -> Cells:
-    """Return the courses that the reference took, and the learners that took all of them."""
-    courses = {name: learners for name, learners in table.items() if REFERENCE in learners}
-    everywhere = [name for name in LEARNERS if all(name in learners for learners in courses.values())]
-    return {course: {name: learners[name] for name in everywhere} for course, learners in courses.items()}
+    """Return what a fair mean needs: courses that the reference took, and learners that took them all.
+
+    While courses are missing it is those courses that some other learner took too and that leave the most cells.
+    """
+    taken = {name: {course for course in table if name in table[course]} for name in LEARNERS}
+    choices = [courses & taken[REFERENCE] for courses in taken.values()]
+    everyone = [[name for name in LEARNERS if courses <= taken[name]] for courses in choices]
+    courses, learners = max(zip(choices, everyone, strict=True), key=lambda part: len(part[0]) * len(part[1]))
+    return {course: {name: table[course][name] for name in learners} for course in table if course in courses}
 
 
 def leads_without_data(learners: dict[str, list[Run]], name: str) -> dict[str, float]:
