@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import itertools
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,15 +19,17 @@ from benchmarks.own_data.courses import COURSES, EMBEDDING, PICTURES, TABLE, Cou
 from benchmarks.own_data.figures import figure
 from benchmarks.own_data.learner import Learner, Scaled, Setting
 from benchmarks.own_data.learners import LEARNERS, RIVER, Entry
-from benchmarks.own_data.report import cells, page, summaries
+from benchmarks.own_data.report import cells, page, shared, summaries
 from benchmarks.own_data.results import Run, limited, missing, read, run_all
 from benchmarks.own_data.samples import Array, Samples, checked, load
 from benchmarks.own_data.sums import Gaussians, NearestMean, RandomConvolutions, RandomFeatures, Ridge
+from matplotlib.text import Annotation, Text
 from scipy.stats import multivariate_normal
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.naive_bayes import GaussianNB
 
 from relive import ContinualClassifier
+from relive.classifier.choice import choose
 
 SETTING = Setting(seed=3, classes=np.arange(3), shape=(4, 5))
 MAKERS: dict[str, Callable[[], Learner]] = {
@@ -363,36 +367,58 @@ def test_convolutions_are_for_pictures_only() -> None:
     assert missing([], ["digits"], ["random convolutions + ridge"], seeds=1)
 
 
-def fake(course: str, learner: str, seed: int, accuracy: float, data: str = "d") -> Run:
-    return Run(course, learner, seed, accuracy, accuracy / 2, seconds=2.0, numbers=100, data=data, code="c")
+def fake(
+    course: str, learner: str, seed: int, accuracy: float, data: str = "d", seconds: float = 2.0, numbers: int = 100
+) -> Run:
+    return Run(course, learner, seed, accuracy, accuracy / 2, seconds, numbers, data=data, code="c")
 
 
 FAKES = [
     fake("iris", "rtf", 0, 0.80),
     fake("iris", "rtf", 1, 0.90),
-    fake("iris", "streaming LDA", 0, 0.95),
-    fake("wine", "rtf", 0, 0.70),
-    fake("wine", "streaming LDA", 0, 0.60),
+    fake("iris", "streaming LDA", 0, 0.95, seconds=0.5),
+    fake("wine", "rtf", 0, 0.70, numbers=10_000),
+    fake("wine", "streaming LDA", 0, 0.60, seconds=1.0),
     fake("wine", "everything at once: SVC", 0, 0.99),
 ]
 
 
 def test_a_summary_compares_with_the_best_that_keeps_no_data() -> None:
     found = summaries(cells(FAKES))
-    assert found["rtf"].behind == pytest.approx(10)
+    assert found["rtf"].behind == pytest.approx(15)  # on the seed that both have
     assert found["rtf"].where == "iris"
     assert found["rtf"].rank == 1.5
     assert found["rtf"].accuracy == pytest.approx(77.5)
-    assert found["rtf"].macro == pytest.approx(38.75)
+    assert found["rtf"].numbers == pytest.approx((100 * 100 * 10_000) ** (1 / 3), rel=1e-3)
+    assert found["streaming LDA"].ratio == pytest.approx(0.375)  # between 1/4 and 1/2 of rtf's time
     assert (found["everything at once: SVC"].rank, found["everything at once: SVC"].courses) == (1, 1)
     assert found["everything at once: SVC"].behind == pytest.approx(-29)
 
 
+def test_means_are_over_courses_that_all_took() -> None:
+    more = [*FAKES, fake("zoo", "streaming LDA", 0, 0.0)]  # rtf did not take it
+    found = summaries(cells(more))
+    assert found["streaming LDA"].accuracy == pytest.approx(77.5)
+    assert math.isnan(found["everything at once: SVC"].accuracy)  # it did not take iris
+    assert set(shared(cells(more))) == {"iris", "wine"}
+    alone = [*more, fake("zoo", "rtf", 0, 0.5), fake("zoo", "ewc", 0, 0.5), fake("dna", "rtf", 0, 0.5)]
+    assert set(shared(cells(alone))) == {"iris", "wine", "zoo"}  # nobody else took dna
+    assert "| everything at once: SVC † (keeps data) | everything at once | 1 | – |" in page(more)
+
+
 def test_the_page_has_every_cell_and_marks_learners_that_got_less() -> None:
     text = page(FAKES)
-    assert "| rtf | 85.0 ± 5.0 | 70.0 |" in text
-    assert "| everything at once: SVC † | – | 99.0 |" in text
-    assert "over 1 to 2 seeds" in text
+    assert "| rtf | 85.0 ± 5.0 [2] | **70.0 [1]** |" in text
+    assert "| everything at once: SVC † | – | 99.0 [1] |" in text
+    assert "| rtf | 85.0 ± 1.6 |" in page([*FAKES, *(fake("iris", "rtf", seed, 0.85) for seed in (2, 3, 4))])
+
+
+def test_the_page_tells_where_a_method_is_behind() -> None:
+    text = page(FAKES)
+    assert "| iris | 80.0 [1] | 95.0 [1] | streaming LDA | 15.0 |" in text
+    assert "| wine | 70.0" not in text  # it is the best there
+    close = [fake("iris", "rtf", 0, 0.80), fake("iris", "streaming LDA", 0, 0.809)]
+    assert "`rtf` is nowhere more than 1 point behind" in page(close)
 
 
 def test_different_data_are_not_mixed() -> None:
@@ -400,11 +426,21 @@ def test_different_data_are_not_mixed() -> None:
         cells([*FAKES, fake("iris", "rtf", 2, 0.9, data="other")])
 
 
-def test_the_figure_names_relive_and_who_is_on_the_front() -> None:
-    worse = [fake(course, "nearest class mean", 0, 0.5) for course in ("iris", "wine")]
-    better = [fake(course, "naive Bayes", 0, 0.99) for course in ("iris", "wine")]
-    axis = figure(cells([*FAKES, *worse, *better]), "numbers", "numbers kept").axes[0]
-    assert {text.get_text() for text in axis.texts} == {"rtf", "naive Bayes"}
+def test_the_figure_names_every_learner_where_no_name_hides_another() -> None:
+    names = ("naive Bayes", "nearest class mean", "GaussianNB", "Perceptron", "MLPClassifier", "si", "ewc")
+    crowd = [fake(course, name, 0, 0.775) for course in ("iris", "wine") for name in names]  # where rtf is
+    axis = figure(cells([*FAKES, *crowd]), "seconds", "time").axes[0]
+    labels = [label for label in axis.texts if isinstance(label, Annotation)]
+    assert {label.get_text() for label in labels} == {*names, "rtf", "streaming LDA"}
+    boxes = [Text.get_window_extent(label) for label in labels]
+    assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes, 2))
+
+
+@pytest.mark.parametrize("course", COURSES)
+def test_auto_takes_the_same_method_on_every_course(course: str) -> None:
+    given = {"method": "auto", "scenario": "class", "encoder": None, "shape": (8, 8)}
+    shape = given["shape"] if COURSES[course].kind == PICTURES else None
+    assert choose(given | {"shape": shape}, 64, "gaussian").method == "discriminant"
 
 
 MODULES = ("figures", "learner", "report", "samples", "texts")

@@ -21,6 +21,7 @@ from rich.progress import track
 from benchmarks.common import ROOT
 from benchmarks.own_data.courses import COURSES, FOLDER, SOURCES, samples_of
 from benchmarks.own_data.figures import figure
+from benchmarks.own_data.learner import scaling
 from benchmarks.own_data.learners import LEARNERS
 from benchmarks.own_data.report import cells, page, summary_table
 from benchmarks.own_data.results import missing, read, run_all
@@ -32,15 +33,23 @@ BEGIN, END = "<!-- comparison: begin -->", "<!-- comparison: end -->"
 
 
 def prepare(options: argparse.Namespace) -> None:
-    """Make every data set, and say what it is."""
+    """Make every data set, and say what it is, as markdown."""
+    print("| data set | to learn | to test | features | classes | samples per class | per task | inputs | digest |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     for source in options.source or SOURCES:
         samples = samples_of(source, options.data)
         counts = np.bincount(samples.y)
-        test = f", {len(samples.test[1]):,} to test" if samples.test else ""
+        test = f"{len(samples.test[1]):,}" if samples.test else "of these"
+        inputs = "standardised" if scaling(samples.X)[0].any() else "[0, 1]"
         print(
-            f"{source}: {samples.X.shape[0]:,} samples{test}, {samples.X.shape[1]} features ({samples.X.dtype}), "
-            f"{len(counts)} classes of {counts.min():,} to {counts.max():,}, {samples.digest}"
+            f"| {source} | {samples.X.shape[0]:,} | {test} | {samples.X.shape[1]:,} | {len(counts)} "
+            f"| {counts.min():,} to {counts.max():,} | {per_task(source)} | {inputs} | `{samples.digest}` |"
         )
+
+
+def per_task(source: str) -> int:
+    """Return how many classes of a data set come at a time."""
+    return next(course.per_task for course in COURSES.values() if course.source == source)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -79,8 +88,8 @@ def write(options: argparse.Namespace) -> None:
     before, rest = text.split(BEGIN)
     write_atomic(options.page, f"{before}{BEGIN}\n\n{page(runs)}\n\n{END}{rest.split(END)[1]}".encode())
     table = cells(runs)
-    save(figure(table, "numbers", "numbers kept"), options.pictures, "own-data-numbers")
-    save(figure(table, "seconds", "CPU time of learning (s)"), options.pictures, "own-data-time")
+    save(figure(table, "numbers", "numbers kept"), options.pictures, "benchmark-numbers")
+    save(figure(table, "seconds", "CPU time of learning (s)"), options.pictures, "benchmark-time")
 
 
 def main() -> None:
@@ -99,7 +108,7 @@ def main() -> None:
     one.add_argument("--again", action="store_true", help="forget the stored runs of these courses and learners first")
     one.set_defaults(do=run)
     one = commands.add_parser("write")
-    one.add_argument("--page", type=Path, default=ROOT / "docs/own-data.md")
+    one.add_argument("--page", type=Path, default=ROOT / "docs/benchmark.md")
     one.add_argument("--pictures", type=Path, default=ROOT / "docs/pictures")
     one.set_defaults(do=write)
     one = commands.add_parser("tune")

@@ -2,48 +2,78 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.text import Text
+from matplotlib.transforms import Bbox
 
-from benchmarks.own_data.courses import COURSES
 from benchmarks.own_data.learners import LEARNERS, OWN, RIVER, SKLEARN, SUMS, WHOLE
-from benchmarks.own_data.report import Cells, summaries
+from benchmarks.own_data.report import Cells, shared, summaries
 
-COLOURS = {OWN: "#d55e00", SUMS: "#0072b2", SKLEARN: "#009e73", RIVER: "#cc79a7", WHOLE: "0.45"}
+COLOURS = {OWN: "#d55e00", SUMS: "#0072b2", SKLEARN: "#009e73", RIVER: "#cc79a7", WHOLE: "0.35"}
 MARKS = {OWN: "o", SUMS: "s", SKLEARN: "^", RIVER: "v", WHOLE: "D"}
+AROUND = [  # where a label may be put, in points from its point: the nearest places first, those to the right before
+    (round(radius * math.cos(angle), 1), round(radius * math.sin(angle), 1))
+    for radius in (7, 13, 20, 28, 38, 50, 64, 80)
+    for angle in sorted((math.pi * k / 8 for k in range(16)), key=lambda a: (-round(math.cos(a), 3), a))
+]
 
 
 def figure(table: Cells, measure: str, label: str) -> Figure:
-    """Return accuracy against a measure of :class:`Summary`, a panel per kind of data."""
-    kinds = list(dict.fromkeys(COURSES[name].kind for name in table))
-    drawn = Figure(figsize=(5.2 * len(kinds), 4.6), layout="constrained")
-    for axis, kind in zip(drawn.subplots(1, len(kinds), squeeze=False)[0], kinds, strict=True):
-        panel(axis, {name: cells for name, cells in table.items() if COURSES[name].kind == kind}, measure)
-        axis.set_title(kind.capitalize())
-        axis.set_xlabel(label)
-    drawn.axes[0].set_ylabel("mean accuracy (%)")
-    handles = {family: drawn.axes[0].scatter([], [], color=COLOURS[family], marker=MARKS[family]) for family in COLOURS}
-    drawn.legend(handles.values(), handles, loc="outside lower center", ncols=len(handles), frameon=False)
+    """Return mean accuracy against a measure of :class:`Summary`, over the courses that all learners shown took."""
+    fair = shared(table)
+    of = summaries(fair)
+    points = {name: (float(getattr(s, measure)), s.accuracy) for name, s in of.items()}
+    drawn = Figure(figsize=(9, 6.4), layout="constrained", facecolor="white")
+    axis = drawn.subplots()
+    axis.set_xscale("log")
+    axis.set_xlabel(f"{label}, geometric mean over {len(fair)} courses")
+    axis.set_ylabel("mean accuracy (%)")
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.margins(0.08)
+    for family, colour in COLOURS.items():
+        mine = [points[name] for name in points if LEARNERS[name].family == family]
+        axis.scatter([x for x, _ in mine], [y for _, y in mine], c=colour, marker=MARKS[family], s=30, label=family)
+    edge = front([point for name, point in points.items() if not LEARNERS[name].keeps_data])
+    axis.plot(*zip(*edge, strict=True), color="0.7", linewidth=1, zorder=0, drawstyle="steps-post")
+    drawn.legend(loc="outside lower center", ncols=len(COLOURS), frameon=False)
+    write_names(axis, points, edge)
     return drawn
 
 
-def panel(axis: Axes, table: Cells, measure: str) -> None:
-    """Draw the learners that took every course of a panel; those on the front, and relive's, with their names."""
-    of = {name: s for name, s in summaries(table).items() if s.courses == len(table)}
-    points = {name: (float(getattr(s, measure)), s.accuracy) for name, s in of.items()}
-    without = {name: point for name, point in points.items() if not LEARNERS[name].keeps_data}
-    edge = front(list(without.values()))
-    axis.plot(*zip(*edge, strict=True), color="0.7", linewidth=1, zorder=0, drawstyle="steps-post")
-    for name, (x, y) in points.items():
-        family = LEARNERS[name].family
-        axis.scatter(x, y, color=COLOURS[family], marker=MARKS[family], s=28)
-        if (x, y) in edge or family in (OWN, WHOLE):
-            short = name.removeprefix("everything at once: ")
-            axis.annotate(short, (x, y), (4, 3), textcoords="offset points", fontsize=7)
-    axis.set_xscale("log")
-    axis.spines[["top", "right"]].set_visible(False)
+def write_names(axis: Axes, points: dict[str, tuple[float, float]], edge: Sequence[tuple[float, float]]) -> None:
+    """Write every point's name beside it, where it covers neither another name nor a point nor the front."""
+    drawn = axis.get_figure(root=True)
+    assert drawn is not None
+    drawn.draw_without_rendering()  # lays it out, so that places in pixels are known
+    pixels = {name: axis.transData.transform(point) for name, point in points.items()}
+    taken = [Bbox.from_bounds(x - 4, y - 4, 8, 8) for x, y in pixels.values()]
+    corners = [axis.transData.transform(point) for point in edge]
+    for (x, y), (right, top) in itertools.pairwise(corners):
+        taken += [Bbox([[x, y - 1], [right, y + 1]]), Bbox([[right - 1, y], [right + 1, top]])]
+    for name in sorted(points, key=lambda name: -points[name][1]):
+        text = axis.annotate(
+            name.removeprefix(f"{WHOLE}: "),
+            points[name],
+            (0, 0),
+            textcoords="offset points",
+            fontsize=7.5,
+            color=COLOURS[LEARNERS[name].family],
+            arrowprops={"arrowstyle": "-", "color": "0.75", "linewidth": 0.5, "shrinkA": 0, "shrinkB": 3},
+        )
+        for dx, dy in AROUND:
+            text.set_position((dx, dy))
+            text.set_horizontalalignment("left" if dx > 2 else "right" if dx < -2 else "center")
+            text.set_verticalalignment("bottom" if dy > 5 else "top" if dy < -5 else "center")
+            text.get_window_extent()  # puts the text in its place
+            box = Text.get_window_extent(text)  # without the line to its point
+            if axis.bbox.x0 <= box.x0 and box.x1 <= drawn.bbox.x1 and not any(box.overlaps(other) for other in taken):
+                break
+        taken.append(box)
 
 
 def front(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:

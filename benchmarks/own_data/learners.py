@@ -49,9 +49,9 @@ class Entry:
     most: int | None = None
 
 
-def own(method: str, **parameters: Any) -> Entry:
-    """Return one of relive's methods."""
-    return Entry(lambda setting: Own(setting, method, **parameters), OWN)
+def own(method: str, keeps_data: bool = False) -> Entry:
+    """Return one of relive's methods, with its default settings."""
+    return Entry(lambda setting: Own(setting, method, keeps_data), OWN, keeps_data=keeps_data)
 
 
 def sums(make: Callable[[Setting], Learner], pictures_only: bool = False) -> Entry:
@@ -83,11 +83,19 @@ def whole(make: Callable[[int], Any], most: int | None = None) -> Entry:
 
 
 LEARNERS: dict[str, Entry] = {
+    "auto": own("auto"),
+    "analytic": own("analytic"),
+    "slda": own("slda"),
+    "ncm": own("ncm"),
     "rtf": own("rtf"),
+    "bir": own("bir"),
+    "generative-classifier": own("generative-classifier"),
     "dgr-distill": own("dgr-distill"),
+    "pseudo-rehearsal": own("pseudo-rehearsal"),
     "si": own("si"),
     "ewc": own("ewc"),
     "none (fine-tuning)": own("none"),
+    "er, 200 samples kept": own("er", keeps_data=True),
     "nearest class mean": sums(lambda _: NearestMean()),
     "naive Bayes": sums(lambda _: Gaussians(diagonal=True, shrinkage=SHRINKAGE["naive Bayes"])),
     "streaming LDA": sums(lambda _: Gaussians(shared=True, shrinkage=SHRINKAGE["LDA"])),

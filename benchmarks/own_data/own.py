@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, final
+from typing import final
 
 from benchmarks.own_data.learner import Learner, Setting
 from benchmarks.own_data.samples import Array
@@ -11,10 +11,12 @@ from relive import ContinualClassifier
 
 @final
 class Own(Learner):
-    """A ContinualClassifier: a task is a call of ``partial_fit``; inputs go in as they are."""
+    """A ContinualClassifier: a task is a call of ``partial_fit``; inputs go in as they are, pictures with a shape."""
 
-    def __init__(self, setting: Setting, method: str, **parameters: Any) -> None:
-        self.model = ContinualClassifier(method, random_state=setting.seed, **parameters)
+    def __init__(self, setting: Setting, method: str, keeps_data: bool = False) -> None:
+        self.model = ContinualClassifier(
+            method, shape=setting.shape, allow_stored_data=keeps_data, random_state=setting.seed
+        )
 
     def learn(self, X: Array, y: Array) -> None:
         self.model.partial_fit(X, y)

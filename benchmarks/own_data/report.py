@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,33 +14,42 @@ from benchmarks.own_data.results import Run
 Cells = dict[str, dict[str, list[Run]]]  # course: learner: its runs
 
 
+REFERENCE = "rtf"  # whose courses are compared, and whose time is the unit
+SEEDS = 5  # of a cell that is complete
+COLUMNS = 8  # courses in one table
+CLOSE = 1.0  # points behind the best that are not worth a line
+FOLLOWED = ("auto", "rtf")  # of whom it is told where they are behind
+
+
 @dataclass(frozen=True)
 class Summary:
-    """How a learner did on all courses it took.
+    """How a learner did on the courses it took.
 
     Attributes
     ----------
     courses
         How many.
-    accuracy, macro
-        Means over them, in %.
+    accuracy
+        Mean over the courses that are :func:`shared`, in %; nan if one of them is missing.
     rank
         Mean place among the learners of the same course that keep no data, from 1.
     behind, where
-        The largest distance to the best learner that keeps no data, in points, and on which course.
+        The largest distance to the best other learner that keeps no data, in points, and on which course.
     seconds
-        Mean CPU time of a course, geometric.
+        CPU time of a course, geometric mean over the shared courses, or over its own if it lacks one.
+    ratio
+        Median over courses of the CPU time, with the reference's as unit.
     numbers
-        Mean number of numbers kept, geometric.
+        Numbers kept, geometric mean over the same courses.
     """
 
     courses: int
     accuracy: float
-    macro: float
     rank: float
     behind: float
     where: str
     seconds: float
+    ratio: float
     numbers: float
 
 
@@ -65,39 +73,84 @@ def mean_accuracy(runs: Sequence[Run]) -> float:
     return 100 * statistics.fmean(run.accuracy for run in runs)
 
 
-def place(own: float, others: Sequence[float]) -> float:
-    """Return the place of a score, from 1 for the highest; with equals it is shared.
+def ahead(mine: Sequence[Run], theirs: Sequence[Run]) -> float:
+    """Return by how many points the first are better, on the seeds that both have; nan if there is none."""
+    scores = {run.seed: run.accuracy for run in theirs}
+    differences = [100 * (run.accuracy - scores[run.seed]) for run in mine if run.seed in scores]
+    return statistics.fmean(differences) if differences else math.nan
 
-    >>> place(90.0, [95.0, 90.0, 80.0])
+
+def place(distances: Sequence[float]) -> float:
+    """Return the place, from 1, of one who is so far ahead of each of the others; with equals it is shared.
+
+    >>> place([-5.0, 0.0, 10.0])
     2.5
     """
-    return 1 + sum(other > own for other in others) + sum(other == own for other in others) / 2
+    return 1 + sum(distance < 0 for distance in distances) + sum(distance == 0 for distance in distances) / 2
+
+
+def shared(table: Cells) -> Cells:
+    """Return what a fair mean needs: courses that the reference took, and learners that took them all.
+
+    While courses are missing it is those courses that some other learner took too and that leave the most cells.
+    """
+    taken = {name: {course for course in table if name in table[course]} for name in LEARNERS}
+    choices = [courses & taken[REFERENCE] for courses in taken.values()]
+    everyone = [[name for name in LEARNERS if courses <= taken[name]] for courses in choices]
+    courses, learners = max(zip(choices, everyone, strict=True), key=lambda part: len(part[0]) * len(part[1]))
+    return {course: {name: table[course][name] for name in learners} for course in table if course in courses}
+
+
+def leads_without_data(learners: dict[str, list[Run]], name: str) -> dict[str, float]:
+    """Return by how much a learner is ahead of every other that keeps no data."""
+    found = {
+        other: ahead(learners[name], runs)
+        for other, runs in learners.items()
+        if other != name and not LEARNERS[other].keeps_data
+    }
+    return {other: lead for other, lead in found.items() if not math.isnan(lead)}
+
+
+def best_without_data(learners: dict[str, list[Run]]) -> str:
+    """Return who is best on a course among those that keep no data."""
+    without = [name for name in learners if not LEARNERS[name].keeps_data]
+    return max(without, key=lambda name: mean_accuracy(learners[name]))
 
 
 def summaries(table: Cells) -> dict[str, Summary]:
     """Return every learner's summary."""
-    places, distances, taken = defaultdict(list), defaultdict(list), defaultdict(list)
-    for course, learners in table.items():
-        scores = {name: mean_accuracy(runs) for name, runs in learners.items()}
-        without = {name: score for name, score in scores.items() if not LEARNERS[name].keeps_data}
-        for name, score in scores.items():
-            places[name].append(place(score, [other for who, other in without.items() if who != name]))
-            distances[name].append((max(without.values(), default=math.nan) - score, course))
-            taken[name].append(learners[name])
-    return {
-        name: Summary(
-            courses=len(taken[name]),
-            accuracy=statistics.fmean(mean_accuracy(runs) for runs in taken[name]),
-            macro=100 * statistics.fmean(statistics.fmean(run.macro for run in runs) for runs in taken[name]),
-            rank=statistics.fmean(places[name]),
-            behind=max(distances[name])[0],
-            where=max(distances[name])[1],
-            seconds=geometric([run.seconds for runs in taken[name] for run in runs]),
-            numbers=geometric([run.numbers for runs in taken[name] for run in runs]),
+    fair = shared(table)
+    in_fair = next(iter(fair.values()), {})
+    found = {}
+    for name in LEARNERS:
+        mine = {course: learners for course, learners in table.items() if name in learners}
+        if not mine:
+            continue
+        scores = {course: mean_accuracy(learners[name]) for course, learners in mine.items()}
+        places, distances, ratios = [], [], []
+        for course, learners in mine.items():
+            leads = list(leads_without_data(learners, name).values())
+            places.append(place(leads))
+            distances.append((-min(leads, default=math.nan), course))
+            if REFERENCE in learners:
+                ratios.append(mean_seconds(learners[name]) / mean_seconds(learners[REFERENCE]))
+        counted = fair if name in in_fair else mine
+        found[name] = Summary(
+            courses=len(mine),
+            accuracy=statistics.fmean(scores[course] for course in fair) if name in in_fair else math.nan,
+            rank=statistics.fmean(places),
+            behind=max(distances)[0],
+            where=max(distances)[1],
+            seconds=geometric([mean_seconds(table[course][name]) for course in counted]),
+            ratio=statistics.median(ratios) if ratios else math.nan,
+            numbers=geometric([run.numbers for course in counted for run in table[course][name]]),
         )
-        for name in LEARNERS
-        if name in taken
-    }
+    return found
+
+
+def mean_seconds(runs: Sequence[Run]) -> float:
+    """Return the mean CPU time, at least the thousandth of a second that is measured."""
+    return max(statistics.fmean(run.seconds for run in runs), 0.001)
 
 
 def geometric(values: Sequence[float]) -> float:
@@ -110,19 +163,30 @@ def geometric(values: Sequence[float]) -> float:
 
 
 def summary_table(table: Cells) -> str:
-    """Return the summaries as markdown."""
+    """Return the summaries as markdown, the best mean first and who lacks courses last."""
     lines = [
-        "| learner | of | courses | mean accuracy | mean macro accuracy | mean rank | furthest behind the best "
-        "without data | CPU seconds | numbers kept |",
+        f"| learner | of | courses | mean of {len(shared(table))} | mean rank | furthest behind the best without data "
+        f"| CPU seconds | CPU time, {REFERENCE} = 1 | numbers kept |",
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
-    for name, s in summaries(table).items():
-        entry = LEARNERS[name]
+    found = summaries(table)
+    for name in sorted(found, key=lambda name: -found[name].accuracy if found[name].accuracy > 0 else math.inf):
+        s, entry = found[name], LEARNERS[name]
+        kept = " (keeps data)" if entry.keeps_data else ""
         lines.append(
-            f"| {name}{mark(name)} | {entry.family} | {s.courses} | {s.accuracy:.1f} | {s.macro:.1f} | {s.rank:.1f} "
-            f"| {s.behind:.1f} ({s.where}) | {s.seconds:.2g} | {short(s.numbers)} |"
+            f"| {name}{mark(name)}{kept} | {entry.family} | {s.courses} | {number(s.accuracy)} | {s.rank:.1f} "
+            f"| {s.behind:.1f} ({s.where}) | {s.seconds:.2g} | {number(s.ratio, '.2g')} | {short(s.numbers)} |"
         )
     return "\n".join(lines)
+
+
+def number(value: float, form: str = ".1f") -> str:
+    """Return a number as text; one that is not known is a dash.
+
+    >>> number(12.34), number(math.nan)
+    ('12.3', '–')
+    """
+    return "–" if math.isnan(value) else format(value, form)
 
 
 def mark(learner: str) -> str:
@@ -142,28 +206,34 @@ def short(number: float) -> str:
 
 
 def course_tables(table: Cells) -> str:
-    """Return mean ± SEM of every cell as markdown, a table per kind of data."""
+    """Return mean ± SEM of every cell as markdown, tables of a few courses of one kind."""
     parts = []
     for kind in dict.fromkeys(course.kind for course in COURSES.values()):
         names = [name for name in table if COURSES[name].kind == kind]
-        if not names:
-            continue
-        learners = [learner for learner in LEARNERS if any(learner in table[name] for name in names)]
-        lines = [
-            f"**{kind.capitalize()}**\n",
-            "| learner | " + " | ".join(title(name, COURSES[name]) for name in names) + " |",
-            "| --- |" + " --- |" * len(names),
-        ]
-        for learner in learners:
-            values = [cell(table[name].get(learner, []), COURSES[name]) for name in names]
-            lines.append(f"| {learner}{mark(learner)} | " + " | ".join(values) + " |")
-        parts.append("\n".join(lines))
+        chunks = [names[start : start + COLUMNS] for start in range(0, len(names), COLUMNS)]
+        for k, chunk in enumerate(chunks, 1):
+            several = f", {k} of {len(chunks)}" if len(chunks) > 1 else ""
+            parts.append(f"**{kind.capitalize()}{several}**\n\n{course_table(table, chunk)}")
     return "\n\n".join(parts)
+
+
+def course_table(table: Cells, names: Sequence[str]) -> str:
+    """Return one table, the best without data in bold."""
+    best = {name: best_without_data(table[name]) for name in names}
+    lines = [
+        "| learner | " + " | ".join(title(name, COURSES[name]) for name in names) + " |",
+        "| --- |" + " --- |" * len(names),
+    ]
+    for learner in LEARNERS:
+        if any(learner in table[name] for name in names):
+            values = [cell(table[name].get(learner, []), COURSES[name], learner == best[name]) for name in names]
+            lines.append(f"| {learner}{mark(learner)} | " + " | ".join(values) + " |")
+    return "\n".join(lines)
 
 
 def title(name: str, course: Course) -> str:
     """Return a column's title."""
-    return f"{name} ({course.per_task} per task{', macro' if shows_macro(course) else ''})"
+    return f"{name}{' (macro)' if shows_macro(course) else ''}"
 
 
 def shows_macro(course: Course) -> bool:
@@ -171,14 +241,16 @@ def shows_macro(course: Course) -> bool:
     return course.rare or course.source in ("shuttle", "glass", "soybean", "zoo")
 
 
-def cell(runs: Sequence[Run], course: Course) -> str:
-    """Return mean ± SEM in %, of macro accuracy too where it is shown."""
+def cell(runs: Sequence[Run], course: Course, best: bool = False) -> str:
+    """Return mean ± SEM in %, the mean of macro accuracy where it is shown, and how many seeds if not all."""
     if not runs:
         return "–"
-    parts = [with_error([run.accuracy for run in runs])]
+    text = with_error([run.accuracy for run in runs])
     if shows_macro(course):
-        parts.append(with_error([run.macro for run in runs]))
-    return ", ".join(parts)
+        text += f" ({100 * statistics.fmean(run.macro for run in runs):.1f})"
+    if len(runs) < SEEDS:
+        text += f" [{len(runs)}]"
+    return f"**{text}**" if best else text
 
 
 def with_error(values: Sequence[float]) -> str:
@@ -191,9 +263,33 @@ def with_error(values: Sequence[float]) -> str:
     return f"{100 * statistics.fmean(values):.1f}{sem}"
 
 
+def behind_table(table: Cells, learner: str) -> str:
+    """Return where a learner is more than a point behind the best without data, as markdown, the furthest first."""
+    rows = []
+    for course, learners in table.items():
+        leads = leads_without_data(learners, learner) if learner in learners else {}
+        best = min(leads, key=lambda name: leads[name], default="")
+        if best and leads[best] < -CLOSE:
+            both = {run.seed for run in learners[learner]} & {run.seed for run in learners[best]}
+            own, theirs = (
+                cell([run for run in learners[name] if run.seed in both], COURSES[course]) for name in (learner, best)
+            )
+            rows.append((leads[best], f"| {course} | {own} | {theirs} | {best} | {-leads[best]:.1f} |"))
+    if not rows:
+        return f"`{learner}` is nowhere more than {CLOSE:g} point behind the best learner that keeps no data."
+    lines = [f"| course | {learner} | the best | which is | points behind |", "| --- | --- | --- | --- | --- |"]
+    return "\n".join([*lines, *(line for _, line in sorted(rows))])
+
+
 def page(runs: Sequence[Run]) -> str:
     """Return all tables."""
     table = cells(runs)
-    counts = [len(own) for learners in table.values() for own in learners.values()]
-    seeds = f"{min(counts)} to {max(counts)} seeds" if min(counts) < max(counts) else f"{max(counts)} seeds"
-    return f"{summary_table(table)}\n\n{course_tables(table)}\n\nMean ± SEM in % over {seeds}."
+    parts = [f"### Every learner\n\n{summary_table(table)}"]
+    for learner in FOLLOWED:
+        if any(learner in learners for learners in table.values()):
+            parts.append(f"### Where `{learner}` is behind\n\n{behind_table(table, learner)}")
+    legend = (
+        f"Mean ± SEM in % over {SEEDS} seeds, or as many as the brackets [ ] say; macro accuracy, where it is shown, "
+        "in parentheses; the best learner without data in bold."
+    )
+    return "\n\n".join([*parts, f"### Every course\n\n{legend}\n\n{course_tables(table)}"])

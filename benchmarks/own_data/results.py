@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import time
@@ -19,6 +20,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks.own_data.courses import COURSES, PICTURES, Lessons, lessons, samples_of
 from benchmarks.own_data.learner import Setting
 from benchmarks.own_data.learners import LEARNERS, Entry
+from benchmarks.own_data.samples import Samples
 from relive._util.versions import versions
 
 Key = tuple[str, str, int]  # course, learner, seed
@@ -81,12 +83,18 @@ def limited(taught: Lessons, most: int, seed: int) -> Lessons:
     return Lessons(tasks, X_test, y_test)
 
 
+@functools.lru_cache(maxsize=1)  # a process goes through the learners of one course after another
+def loaded(source: str, folder: Path) -> Samples:
+    """Return a data set, read once."""
+    return samples_of(source, folder)
+
+
 def measure(key: Key, folder: Path, validation: bool = False, entry: Entry | None = None) -> Run:
     """Teach a learner a course, in this process and on one thread, and examine it."""
     name, learner_name, seed = key
     torch.set_num_threads(1)
     course, entry = COURSES[name], entry or LEARNERS[learner_name]
-    samples = samples_of(course.source, folder)
+    samples = loaded(course.source, folder)
     taught = lessons(samples, course, seed, validation)
     if entry.most is not None:
         taught = limited(taught, entry.most, seed)

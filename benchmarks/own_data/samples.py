@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,7 @@ class Samples:
     group: Array | None = None
     source: str = ""
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """The first 16 hexadecimal digits of a SHA-256: of ``source``, or of all samples and labels."""
         return self.source or digest_of(self.X, self.y, *(self.test or ()))
