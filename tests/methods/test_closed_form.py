@@ -293,3 +293,17 @@ def test_what_is_stored_answers_at_once_and_goes_on() -> None:
     other.grow(layout)
     other.learn(tasks, 5)
     assert all(torch.equal(t, other.state()[name]) for name, t in whole.state().items() if not name.startswith("rng"))
+
+
+@pytest.mark.parametrize("n", [60, 600])
+@pytest.mark.parametrize("noise", [0.1, 1.0, 5.0])
+def test_walking_down_the_valley_finds_the_best_of_all_strengths(n: int, noise: float) -> None:
+    rng = torch.Generator().manual_seed(int(10 * noise))
+    y = torch.arange(n) % 3
+    h = torch.randn(3, 20, generator=rng, dtype=torch.float64)[y]
+    h = h + noise * torch.randn(n, 20, generator=rng, dtype=torch.float64)
+    sums = Sums(torch.zeros(3).double(), torch.zeros(3, 20).double(), torch.zeros(20, 20).double())
+    sums.add(h, y)
+    fits = {place: fit(*regression(sums), 10.0**place) for place in np.arange(-6, 2.5, 0.5)}
+    order = sorted(fits, key=lambda place: (fits[place].error, fits[place].misfit))
+    assert np.log10(best_fit(sums)[0]) == pytest.approx(order[0])

@@ -28,7 +28,7 @@ from torch import Tensor
 from relive.methods.closed_form import Sums
 
 FLOOR = 0.01  # τ
-COARSE = [10.0**e for e in range(-6, 3)]
+LOWEST, USUAL, HIGHEST = -6, -2, 2  # powers of ten among which the strength is looked for
 MANY = 4  # samples per feature from which cross-validation decides
 STILL = 1e-6  # a feature that varies by less than this share of the most variable one does not vary
 
@@ -75,20 +75,25 @@ def regression(sums: Sums) -> tuple[Tensor, Tensor, float, float]:
 def best_fit(sums: Sums) -> tuple[float, Fit]:
     """Return the best strength among half powers of ten, and its fit.
 
-    Generalised cross-validation decides where there are many samples for each feature, the evidence elsewhere.
+    Generalised cross-validation decides where there are many samples for each feature, the evidence elsewhere. Both
+    have one valley in practice, so that it is walked down from the usual strength: each fit costs a decomposition.
     """
     given = regression(sums)
-
-    def against(ridge: float) -> tuple[float, float]:
-        return tried[ridge].error, tried[ridge].misfit  # without cross-validation the first are the same
-
     if given[2] <= 0:  # one class: there is nothing to regress on
         return 1.0, fit(*given[:2], 1.0, given[3], 1.0)
-    tried = {ridge: fit(*given, ridge) for ridge in COARSE}
-    near = min(tried, key=against)
-    tried |= {ridge: fit(*given, ridge) for ridge in (near * 10**-0.5, near * 10**0.5)}
-    best = min(tried, key=against)
-    return best, tried[best]
+    tried: dict[float, Fit] = {}
+
+    def against(place: float) -> tuple[float, float]:
+        if place not in tried:
+            tried[place] = fit(*given, 10.0**place)
+        return tried[place].error, tried[place].misfit  # without cross-validation the first are the same
+
+    best = float(USUAL)
+    for step in (1.0, -1.0):
+        while LOWEST <= best + step <= HIGHEST and against(best + step) < against(best):
+            best += step
+    best = min((best, best - 0.5, best + 0.5), key=against)
+    return 10.0**best, tried[best]
 
 
 def chosen_ridge(sums: Sums) -> float:
