@@ -88,8 +88,8 @@ def write(options: argparse.Namespace) -> None:
     before, rest = text.split(BEGIN)
     write_atomic(options.page, f"{before}{BEGIN}\n\n{page(runs)}\n\n{END}{rest.split(END)[1]}".encode())
     table = cells(runs)
-    save(figure(table, "numbers", "numbers kept"), options.pictures, "benchmark-numbers")
-    save(figure(table, "seconds", "CPU time of learning (s)"), options.pictures, "benchmark-time")
+    save(figure(table, "numbers", "numbers kept"), options.pictures, "benchmark-numbers", ("png",))
+    save(figure(table, "seconds", "CPU time of learning (s)"), options.pictures, "benchmark-time", ("png",))
 
 
 def main() -> None:
