@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 Name = str | int
 
@@ -38,3 +39,25 @@ class Lesson:
     learned_at: str
     digest: str
     agreement: dict[int, tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class Change:
+    """What was done to classes after they were learned.
+
+    Attributes
+    ----------
+    what
+        ``"forget"``, ``"rename"`` or ``"merge"``.
+    labels
+        The classes, as they were called then.
+    into
+        What they are called since; None if they were forgotten.
+    changed_at
+        When, in UTC.
+    """
+
+    what: str
+    labels: tuple[Any, ...]
+    into: Any
+    changed_at: str

@@ -30,10 +30,6 @@ COLOUR = Annotated[
     bool | None, typer.Option("--colour/--grey", help="Whether pictures keep their colours.", show_default="grey")
 ]
 AGAIN = Annotated[bool, typer.Option("--again", help="Learn data once more that were learned already.")]
-KEEP = Annotated[
-    int | None,
-    typer.Option(min=0, metavar="N", help="Keep the N earlier versions of MODEL beside it.", show_default="as before"),
-]
 THREADS = Annotated[int, typer.Option(min=1, help="Threads of one matrix product.")]
 QUIET = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
 NEW = "Options of a new model"
@@ -54,6 +50,12 @@ ALLOW_STORED_DATA = Annotated[
     bool,
     typer.Option(
         "--allow-stored-data", help="Let the method keep real samples, which are then in MODEL.", rich_help_panel=NEW
+    ),
+]
+FORGETTABLE = Annotated[
+    bool,
+    typer.Option(
+        "--forgettable", help="Keep sums for each class, so that `relive forget` leaves no trace.", rich_help_panel=NEW
     ),
 ]
 ENCODER = Annotated[
@@ -131,6 +133,8 @@ relive fit flowers.safetensors spring.csv --label species  (a new model)
 
 relive fit flowers.safetensors summer.csv --keep 3  (goes on with it, and keeps what it was)
 
+relive fit faces.safetensors faces.npz --forgettable  (a class can be forgotten without trace: relive forget)
+
 relive fit signs.safetensors photos/ --size 32 --colour  (photos/stop/1.jpg, photos/yield/7.jpg, …)
 
 relive fit digits.safetensors digits.npz --encoder conv  (convolutions; --shape 28x28 if the samples are rows)
@@ -151,7 +155,7 @@ def command(
     size: SIZE = None,
     colour: COLOUR = None,
     again: AGAIN = False,
-    keep: KEEP = None,
+    keep: models.KEEP = None,
     threads: THREADS = 1,
     quiet: QUIET = False,
     allow_code: models.ALLOW_CODE = False,
@@ -159,6 +163,7 @@ def command(
     scenario: SCENARIO = None,
     settings: SETTINGS = None,
     allow_stored_data: ALLOW_STORED_DATA = False,
+    forgettable: FORGETTABLE = False,
     encoder: ENCODER = None,
     shape: SHAPE = None,
     iterations: ITERATIONS = None,
@@ -183,6 +188,7 @@ def command(
         "scenario": scenario,
         "settings": {name: number(name, value) for name, value in pairs("--set", settings).items()} or None,
         "allow_stored_data": allow_stored_data or None,
+        "forgettable": forgettable or None,
         "encoder": encoder,
         "shape": shape_from(shape) if shape is not None else None,
         "iterations": iterations,
@@ -233,7 +239,7 @@ def rollback(model: models.MODEL, allow_code: models.ALLOW_CODE = False) -> None
         undone = roll_back(path, check=lambda version: load(version, allow_code=allow_code))
     restored = load(path, allow_code=allow_code)
     tasks = ", ".join(str(lesson.name) for lesson in restored.lessons_)
-    out.print(f"model     {model}: {_known(restored)} (tasks: {tasks})", markup=False)
+    out.print(f"model     {model}: {models.known(restored)} (tasks: {tasks})", markup=False)
     if undone is not None:
         out.print(f"undone    {undone}, to be removed when it is no longer wanted", markup=False)
     if not models.fit_notes(restored).get("keep"):
@@ -261,7 +267,7 @@ def _fit(
 
     from relive._util.threads import check_threads
     from relive.classifier.estimator import ContinualClassifier
-    from relive.classifier.history import keeping, locked, tidy
+    from relive.classifier.history import locked, tidy
     from relive.classifier.modelfile import load
 
     check_threads(given["n_jobs"])
@@ -282,12 +288,7 @@ def _fit(
         model = ContinualClassifier(**given) if old is None else old
         _learn(model, samples, task, quiet)
         _note(model, samples, names, keep, first=old is None)
-        n = models.fit_notes(model).get("keep")
-        if isinstance(n, int) and n >= 0:
-            with keeping(path, n):
-                model.save(path)
-        else:
-            model.save(path)
+        models.store(model, path)
     return model
 
 
@@ -346,11 +347,7 @@ def _show(model: ContinualClassifier, path: Path) -> None:
         out.print(f"method    {model.choice_.method}, chosen: {model.choice_.reason}", markup=False)
     out.print(f"learned   task {lesson.name} in {models.duration(lesson.seconds)}, {how}", markup=False)
     out.print(f"classes   {', '.join(counts)}", markup=False)
-    out.print(f"model     {path}, {models.size_of(path)}: {_known(model)}", markup=False)
+    out.print(f"model     {path}, {models.size_of(path)}: {models.known(model)}", markup=False)
     if models.holds_data(model):
         out.print(models.DATA_NOTE, markup=False)
     models.print_memory(model)
-
-
-def _known(model: ContinualClassifier) -> str:
-    return f"{models.counted(model.n_tasks_, 'task')}, {models.counted(len(model.classes_), 'class')}"

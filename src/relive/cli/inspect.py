@@ -24,6 +24,8 @@ PICTURE = Annotated[
     Path | None,
     typer.Option(metavar="FILE.png", help="Draw what the model replays, a row per class, if it is pictures."),
 ]
+DONE = {"forget": "forgot", "rename": "renamed", "merge": "merged"}
+INTO = {"rename": "to", "merge": "into"}
 REPLAYED, SHOWN = 1000, 20  # samples generated for a picture, and how many of each class are shown
 
 EXAMPLES = """Examples:
@@ -75,6 +77,7 @@ def _about(model: ContinualClassifier, path: Path, versions: dict[str, str]) -> 
         "tasks": [_task(model, lesson) for lesson in model.lessons_],
         "classes": [asdict(memory) for memory in model.report()],
         "declared": [label for label in model.classes_.tolist() if label not in model.labels_.tolist()],
+        "changes": [asdict(change) for change in model.changes_],
         "versions": versions,
         "kept": [str(version) for version in kept(path)],
     }
@@ -125,6 +128,10 @@ def _show(model: ContinualClassifier, path: Path, about: dict[str, Any]) -> None
         )
     out.print()
     out.print(tasks)
+    for change in about["changes"]:
+        when = change["changed_at"].replace("T", " ").removesuffix("+00:00")
+        to = "" if change["into"] is None else f" {INTO[change['what']]} {change['into']}"
+        out.print(f"changed   {when}: {DONE[change['what']]} {', '.join(map(str, change['labels']))}{to}", markup=False)
     models.print_memory(model)
     out.print()
     shown = {name: value for name, value in about["parameters"].items() if value is not None}

@@ -38,6 +38,10 @@ ALLOW_CODE = Annotated[
     bool,
     typer.Option("--allow-code", help="Run the code that MODEL names, my_file.py:MyMethod: only if you trust MODEL."),
 ]
+KEEP = Annotated[
+    int | None,
+    typer.Option(min=0, metavar="N", help="Keep the N earlier versions of MODEL beside it.", show_default="as before"),
+]
 DEFAULTS = {"label": "label", "x": "X", "y": "y"}
 DATA_NOTE = "data      REAL SAMPLES of the tasks learned are in this file: its method keeps them"
 NOTES = "fit"  # what of the model's notes is about reading and keeping
@@ -52,6 +56,18 @@ def fit_notes(model: ContinualClassifier | None) -> dict[str, Any]:
     """Return what ``relive fit`` noted in the model, nothing if it was not it that made the model."""
     notes = model.notes_.get(NOTES) if model is not None else None
     return dict(notes) if isinstance(notes, dict) else {}
+
+
+def store(model: ContinualClassifier, path: Path) -> None:
+    """Write a model to its file, keeping as many earlier versions as was asked for. Only for who holds the lock."""
+    from relive.classifier.history import keeping
+
+    n = fit_notes(model).get("keep")
+    if isinstance(n, int) and n >= 0:
+        with keeping(path, n):
+            model.save(path)
+    else:
+        model.save(path)
 
 
 def holds_data(model: ContinualClassifier) -> bool:
@@ -232,6 +248,11 @@ def counted(n: int, thing: str) -> str:
     """
     ending = "" if n == 1 else "es" if thing.endswith("s") else "s"
     return f"{n:,} {thing}{ending}"
+
+
+def known(model: ContinualClassifier) -> str:
+    """Return how much a model has learned."""
+    return f"{counted(model.n_tasks_, 'task')}, {counted(len(model.classes_), 'class')}"
 
 
 def size_of(path: Path) -> str:

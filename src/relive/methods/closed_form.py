@@ -107,6 +107,7 @@ class ClosedForm(Method, ABC):
     def build(self, problem: Problem, rng: torch.Generator) -> Classifier:
         self.problem = problem
         classes = problem.scenario.classes
+        self.forgets_exactly = problem.forgettable or not self.needs_products
         self.apart_ = problem.scenario.shares_units  # whether every task's classes are summed apart
         self.starts_ = [sum(map(len, classes[:k])) for k in range(len(classes))]
         cells = full_width(sum(map(len, classes))) if self.apart_ else problem.sizes.units
