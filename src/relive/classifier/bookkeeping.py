@@ -19,6 +19,7 @@ from relive.core.scenarios import SCENARIOS, Scenario, scenario_of
 
 Array = npt.NDArray[Any]
 GONE = -1  # where the label of a forgotten class would be
+MOST = 100  # lessons that are kept one by one
 
 
 def read_only(array: Array) -> Array:
@@ -64,6 +65,28 @@ class NewTask:
         """Return how many of some samples, (n,) bool, there are of each label."""
         found = np.bincount(self.label[chosen], minlength=max(self.labels) + 1)
         return tuple(found[list(self.labels)].tolist())
+
+
+def together(one: Lesson, other: Lesson) -> Lesson:
+    """Return two lessons as one, without a digest: it is of no data that anyone has together."""
+    counts: dict[int, int] = {}
+    for lesson in (one, other):
+        for c, count in zip(lesson.classes, lesson.counts, strict=True):
+            counts[c] = counts.get(c, 0) + count
+    tested = dict(one.tested)
+    for c, (n, right) in other.tested.items():
+        tested[c] = tested.get(c, (0, 0))[0] + n, tested.get(c, (0, 0))[1] + right
+    return replace(
+        other,
+        name=one.name,
+        classes=tuple(counts),
+        counts=tuple(counts.values()),
+        iterations=one.iterations + other.iterations,
+        seconds=one.seconds + other.seconds,
+        digest="",
+        tested=tested,
+        batches=one.batches + other.batches,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,6 +157,21 @@ class Bookkeeping:
         reserved = tuple(range(0 if SCENARIOS[self.scenario].shares_units else n, n + to_come))
         gone = [c for c, position in enumerate(self.meaning) if position == GONE]
         return scenario_of(self.scenario, [*tasks, reserved] if to_come else tasks, gone)
+
+    def gathered(self) -> Bookkeeping:
+        """Return books with no more than so many lessons: the oldest neighbours without a name become one.
+
+        Only for learners to whom it is all the same in how many tasks something came.
+        """
+        lessons, tasks = list(self.lessons), list(self.tasks)
+        i = 0
+        while len(lessons) > MOST and i + 1 < len(lessons):
+            if isinstance(lessons[i].name, int) and isinstance(lessons[i + 1].name, int):
+                lessons[i : i + 2] = [together(lessons[i], lessons[i + 1])]
+                tasks[i : i + 2] = [tuple(dict.fromkeys((*tasks[i], *tasks[i + 1])))]
+            else:
+                i += 1
+        return replace(self, lessons=tuple(lessons), tasks=tuple(tasks))
 
     def by_label(self, by_class: Mapping[int, tuple[int, ...]]) -> dict[int, tuple[int, ...]]:
         """Return counts that are by class by the labels' positions; those of classes with one label are added up."""

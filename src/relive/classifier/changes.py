@@ -133,6 +133,7 @@ def _relabelled(lesson: Lesson, moved: dict[int, int]) -> Lesson:
         classes=tuple(counts),
         counts=tuple(counts.values()),
         agreement=_moved(lesson.agreement, moved),
+        tested=_moved(lesson.tested, moved),
         digest="" if lost else lesson.digest,
     )
 

@@ -20,7 +20,7 @@ from relive._util.errors import InputError
 from relive._util.fidelity import Fidelity
 from relive._util.seeds import stream
 from relive._util.threads import threads
-from relive.classifier import learning, parameters, selfreport
+from relive.classifier import learning, parameters, selfreport, waiting
 from relive.classifier.answers import class_probabilities, without_forgotten
 from relive.classifier.bookkeeping import Bookkeeping, read_only
 from relive.classifier.choice import AUTO, Choice
@@ -79,9 +79,15 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Whether to stop a task's training when accuracy on a held-out part of it no longer grows.
     validation_fraction, n_iter_no_change
         How much of the task is held out for that, and how many looks (one every 50 steps) to wait.
+    holdout
+        A share of each class's samples in a task that is not learned but tested on; the figures are kept with the
+        lesson. It is taken first, and early stopping holds its part out of what is left: no sample is in both.
+    consolidate_every
+        For a method that trains a network: gather the samples of small batches in memory until there are so many, and
+        learn them as one task. ``None`` takes every batch for a task. A closed form learns any batch at once, exactly.
     allow_stored_data
         Whether the method may be one that keeps data of earlier tasks, such as a replay buffer. Real samples are then
-        in the model and in the file that it is saved to.
+        in the model and in the file that it is saved to; so are those that wait to be learned.
     forgettable
         Whether a method in closed form is to keep its sums for each class, so that :meth:`forget` leaves no trace. Each
         class then needs as much room as otherwise all of them, and there are fewer features in the same room.
@@ -97,8 +103,8 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     classes_
         The labels met so far, and those declared, sorted; read-only, as all that was learned.
-    n_tasks_
-        How many tasks were learned.
+    n_tasks_, pending_
+        How many tasks were learned; how many samples wait to be.
     n_features_in_
         Features per sample.
     choice_
@@ -132,6 +138,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     seed_: int
     learner_: Learner
     notes_: dict[str, Any]
+    waiting_: waiting.Waiting | None = None
 
     def __init__(
         self,
@@ -151,6 +158,8 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 5,
+        holdout: float = 0.0,
+        consolidate_every: int | None = None,
         allow_stored_data: bool = False,
         forgettable: bool = False,
         random_state: int | np.random.RandomState | None = 0,
@@ -172,6 +181,8 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
+        self.holdout = holdout
+        self.consolidate_every = consolidate_every
         self.allow_stored_data = allow_stored_data
         self.forgettable = forgettable
         self.random_state = random_state
@@ -204,7 +215,13 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Called after every step with its number, from 1, the highest number there may be, and the loss.
         """
         draft = copy.copy(self)
-        learning.learn(draft, X, y, task, classes, on_step)
+        waiting.take(draft, X, y, task, classes, on_step)
+        return self._take_over(draft)
+
+    def consolidate(self) -> Self:
+        """Learn the samples that wait for more (``consolidate_every``) now, as one task."""
+        draft = copy.copy(self)
+        waiting.consolidate(draft)
         return self._take_over(draft)
 
     def forget(self, *labels: Any) -> Self:
@@ -336,7 +353,12 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @property
     def n_tasks_(self) -> int:
         """How many tasks were learned."""
-        return len(self.lessons_)
+        return sum(lesson.batches for lesson in self.lessons_)
+
+    @property
+    def pending_(self) -> int:
+        """How many samples wait to be learned: answers do not know them yet."""
+        return len(self.waiting_) if self.waiting_ is not None else 0
 
     @property
     def changes_(self) -> tuple[Change, ...]:
@@ -354,6 +376,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _changed(self, change: Callable[..., None], *what: Any) -> Self:
         """Change what was learned, as a whole or not at all."""
         check_is_fitted(self)
+        waiting.check_none(self)
         draft = copy.copy(self)
         change(draft, *what)
         return self._take_over(draft)

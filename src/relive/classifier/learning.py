@@ -5,24 +5,27 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import check_consistent_length
+from torch import Tensor
 
 from relive._util.errors import InputError
 from relive._util.seeds import stream
 from relive._util.threads import threads
 from relive.classifier import changes, parameters, selfreport
+from relive.classifier.answers import class_probabilities
 from relive.classifier.bookkeeping import Array, Bookkeeping
 from relive.classifier.choice import choose
 from relive.classifier.features import Features
 from relive.classifier.labels import digest_of, label_array, warn_of_many_labels
 from relive.classifier.lessons import Lesson
-from relive.classifier.training import OnTrainingStep, task_of, train
+from relive.classifier.training import OnTrainingStep, choose_tested, task_of, train
 from relive.core.learner import Learner
-from relive.core.scenarios import Scenario
+from relive.core.scenarios import SCENARIOS, Scenario
 from relive.methods import make_method, method_class
 
 if TYPE_CHECKING:
@@ -35,26 +38,44 @@ def learn(
     """Learn a task."""
     given = draft.get_params(deep=False)
     parameters.check(given)
-    first = not draft.__sklearn_is_fitted__()
-    data, y = draft._data(X, reset=first), label_array(y)
+    data, y = draft._data(X, reset=not draft.__sklearn_is_fitted__()), label_array(y)
     check_consistent_length(data, y)
     warn_of_many_labels(y)
+    learn_samples(draft, data, y, task, declared_labels(y, classes), on_step)
+
+
+def declared_labels(y: Array, classes: Any) -> Array:
+    """Return the labels that were said to come, none if nothing was."""
+    return y[:0] if classes is None or not len(classes) else np.unique(label_array(classes))
+
+
+def learn_samples(
+    draft: ContinualClassifier, data: Array, y: Array, task: Any, declared: Array, on_step: OnTrainingStep | None
+) -> None:
+    """Learn a task whose samples are arrays already; a part of them may be held out, and tested on."""
+    given, first = draft.get_params(deep=False), not draft.__sklearn_is_fitted__()
     if first:
-        _begin(draft, data, y, given)
+        draft.seed_ = parameters.seed_from(draft.random_state)
+    done = 0 if first else draft.n_tasks_
+    tested = choose_tested(y, float(draft.holdout), stream(draft.seed_, f"tested {done}"))
+    if first:
+        _begin(draft, data[~tested], y, given)
     parameters.check_unchanged(draft.structure_, given)
     parameters.check_method(given | {"method": draft.choice_.method})
     draft.features_.check(data)
-    declared = y[:0] if classes is None or not len(classes) else np.unique(label_array(classes))
-    books = draft.bookkeeping_.with_labels(np.unique(y), declared)
-    new = books.new_task(y, task)
+    books = _gathered(draft).with_labels(np.unique(y), declared)
+    whole = books.new_task(y, task)
+    new = replace(whole, target=whole.target[~tested], label=whole.label[~tested])
     with threads(parameters.thread_count(draft.n_jobs)):
         learner = _learner_for(draft, books.scenario_with(new.classes))
-        held_out = float(draft.validation_fraction) if draft.early_stopping else 0.0
-        samples = task_of(draft.features_.rows(data), new, held_out, stream(draft.seed_, f"held out {draft.n_tasks_}"))
+        learner.seen = len(books.tasks)
+        validated = float(draft.validation_fraction) if draft.early_stopping and learner.method.takes_steps else 0.0
+        samples = task_of(draft.features_.rows(data[~tested]), new, validated, stream(draft.seed_, f"held out {done}"))
         start = time.perf_counter()
         steps = train(learner, samples, draft.iterations, int(draft.n_iter_no_change), on_step)
         seconds = time.perf_counter() - start
         agreement = {} if first else selfreport.agreement(draft.learner_, learner, draft.seed_)
+        test = _test(learner, books, draft.features_.inputs(data[tested]), whole.label[tested]) if tested.any() else {}
     lesson = Lesson(
         name=new.name,
         classes=new.labels,
@@ -64,9 +85,27 @@ def learn(
         learned_at=datetime.now(UTC).isoformat(timespec="seconds"),
         digest=digest_of(data, y),
         agreement={p: (n, agreed) for p, (n, agreed) in books.by_label(agreement).items()},
+        tested=test,
     )
     draft.bookkeeping_ = books.with_lesson(lesson, new.classes)
     draft.learner_ = learner
+
+
+def _gathered(draft: ContinualClassifier) -> Bookkeeping:
+    """Return the books; with old lessons gathered, where it makes no difference in how many tasks something came."""
+    scenario, fitted = SCENARIOS[draft.scenario], draft.__sklearn_is_fitted__()
+    if scenario.needs_task or scenario.shares_units or not fitted or draft.learner_.method.takes_steps:
+        return draft.bookkeeping_
+    return draft.bookkeeping_.gathered()
+
+
+def _test(learner: Learner, books: Bookkeeping, x: Tensor, label: Array) -> dict[int, tuple[int, int]]:
+    """Return for each label of held-out samples how many there are, and how many are answered right."""
+    classes, p = class_probabilities(learner, x, learner.seen - 1)
+    by_label = np.zeros((len(x), len(books.labels)))
+    np.add.at(by_label, np.ix_(np.arange(len(x)), np.array(books.meaning)[classes]), p.numpy())
+    right = by_label.argmax(1) == label
+    return {int(c): (int((label == c).sum()), int(right[label == c].sum())) for c in np.unique(label)}
 
 
 def _begin(draft: ContinualClassifier, data: Array, y: Array, given: dict[str, Any]) -> None:
@@ -110,7 +149,6 @@ def merge(draft: ContinualClassifier, labels: Sequence[Any], into: Any) -> None:
 def _learner_for(draft: ContinualClassifier, scenario: Scenario) -> Learner:
     """Return a learner that is ready for the scenario's last task; the one that is there stays as it is."""
     if not draft.__sklearn_is_fitted__():
-        draft.seed_ = parameters.seed_from(draft.random_state)
         return new_learner(draft, scenario)
     learner = copy.deepcopy(draft.learner_)
     learner.grow(scenario, learning_rate=float(draft.learning_rate), batch_size=int(draft.batch_size))

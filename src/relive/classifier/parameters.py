@@ -66,11 +66,12 @@ def _check_network(given: Parameters) -> None:
 
 
 def _check_numbers(given: Parameters) -> None:
-    counts = COUNTS if given["iterations"] is None else (*COUNTS, "iterations")
-    for name in counts:
+    for name in (*COUNTS, *(name for name in ("iterations", "consolidate_every") if given[name] is not None)):
         value = given[name]
         if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < 1:
             raise InputError(f"{name} = {value!r}: it must be a whole number of at least 1")
+    if not isinstance(given["holdout"], numbers.Real) or not 0 <= float(given["holdout"]) < 1:
+        raise InputError(f"holdout = {given['holdout']!r}: it must be a number from 0 to below 1")
     for name, below in (("learning_rate", math.inf), ("validation_fraction", 1.0)):
         value = given[name]
         if not isinstance(value, numbers.Real) or isinstance(value, bool) or not 0 < float(value) < below:

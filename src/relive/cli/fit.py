@@ -32,10 +32,20 @@ COLOUR = Annotated[
 AGAIN = Annotated[bool, typer.Option("--again", help="Learn data once more that were learned already.")]
 THREADS = Annotated[int, typer.Option(min=1, help="Threads of one matrix product.")]
 QUIET = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
+TESTED, LARGE = 0.1, 200  # of tasks with so many samples or more, such a share is tested on
 NEW = "Options of a new model"
 LEARNING = "Options of learning, remembered for the tasks to come"
 # what may change from task to task
-CHANGEABLE = ("iterations", "learning_rate", "batch_size", "early_stopping", "n_jobs", "allow_stored_data")
+CHANGEABLE = (
+    "iterations",
+    "learning_rate",
+    "batch_size",
+    "early_stopping",
+    "n_jobs",
+    "allow_stored_data",
+    "holdout",
+    "consolidate_every",
+)
 
 
 METHOD = Annotated[
@@ -123,6 +133,27 @@ EARLY = Annotated[
         rich_help_panel=LEARNING,
     ),
 ]
+HOLDOUT = Annotated[
+    float | None,
+    typer.Option(
+        min=0,
+        max=0.9,
+        help="A share of each class that is not learned but tested on; 0 for none.",
+        show_default="0.1 of tasks of 200 samples or more",
+        rich_help_panel=LEARNING,
+    ),
+]
+EVERY = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        metavar="N",
+        help="Networks: gather samples in MODEL until there are N, then learn them as a task; needs "
+        "--allow-stored-data.",
+        show_default="learn at once",
+        rich_help_panel=LEARNING,
+    ),
+]
 SEED = Annotated[
     int | None, typer.Option(help="Where all randomness comes from.", show_default="0", rich_help_panel=NEW)
 ]
@@ -134,6 +165,8 @@ relive fit flowers.safetensors spring.csv --label species  (a new model)
 relive fit flowers.safetensors summer.csv --keep 3  (goes on with it, and keeps what it was)
 
 relive fit faces.safetensors faces.npz --forgettable  (a class can be forgotten without trace: relive forget)
+
+relive fit flowers.safetensors autumn.csv --holdout 0.2  (a fifth is tested on, not learned; --holdout 0 for none)
 
 relive fit signs.safetensors photos/ --size 32 --colour  (photos/stop/1.jpg, photos/yield/7.jpg, …)
 
@@ -174,6 +207,8 @@ def command(
     likelihood: LIKELIHOOD = None,
     fidelity: FIDELITY = None,
     early_stopping: EARLY = None,
+    holdout: HOLDOUT = None,
+    consolidate_every: EVERY = None,
     seed: SEED = None,
 ) -> None:
     """Teach a model one more task, from data of your own; MODEL is made if it is not there.
@@ -199,6 +234,8 @@ def command(
         "likelihood": likelihood,
         "fidelity": fidelity,
         "early_stopping": early_stopping,
+        "holdout": holdout,
+        "consolidate_every": consolidate_every,
         "random_state": seed,
         "n_jobs": threads,
     }
@@ -286,7 +323,11 @@ def _fit(
         if samples.image is not None:
             given.setdefault("shape", samples.image)
         model = ContinualClassifier(**given) if old is None else old
+        said = given.get("holdout", models.fit_notes(old).get("holdout"))
+        model.set_params(holdout=said if isinstance(said, float) else TESTED * (len(samples.x) >= LARGE))
         _learn(model, samples, task, quiet)
+        if isinstance(said, float):
+            model.notes_[models.NOTES] = models.fit_notes(model) | {"holdout": said}
         _note(model, samples, names, keep, first=old is None)
         models.store(model, path)
     return model
@@ -312,6 +353,10 @@ def _learn(model: ContinualClassifier, samples: Samples, task: str | None, quiet
 
     with progress, models.plain_errors():
         model.partial_fit(models.as_features(samples), samples.y, task, on_step=stepped)
+        if (
+            not model.__sklearn_is_fitted__()
+        ):  # the first data are learned at once: there is no model to store otherwise
+            model.consolidate()
 
 
 def _note(
@@ -340,6 +385,11 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 def _show(model: ContinualClassifier, path: Path) -> None:
     """Print what was learned, and how well everything is remembered."""
+    if model.pending_:
+        out.print(f"waiting   {models.counted(model.pending_, 'sample')} of {model.consolidate_every}", markup=False)
+        out.print(f"model     {path}, {models.size_of(path)}: {models.known(model)}", markup=False)
+        out.print(models.DATA_NOTE, markup=False)
+        return
     lesson = model.lessons_[-1]
     counts = [f"{model.labels_[c]} ({count})" for c, count in zip(lesson.classes, lesson.counts, strict=True) if count]
     how = models.learned_how(lesson.iterations)
@@ -347,6 +397,9 @@ def _show(model: ContinualClassifier, path: Path) -> None:
         out.print(f"method    {model.choice_.method}, chosen: {model.choice_.reason}", markup=False)
     out.print(f"learned   task {lesson.name} in {models.duration(lesson.seconds)}, {how}", markup=False)
     out.print(f"classes   {', '.join(counts)}", markup=False)
+    n, right = lesson.test
+    if n:
+        out.print(f"tested    {100 * right / n:.1f} % on {models.counted(n, 'held-out sample')}", markup=False)
     out.print(f"model     {path}, {models.size_of(path)}: {models.known(model)}", markup=False)
     if models.holds_data(model):
         out.print(models.DATA_NOTE, markup=False)

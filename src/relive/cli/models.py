@@ -43,7 +43,9 @@ KEEP = Annotated[
     typer.Option(min=0, metavar="N", help="Keep the N earlier versions of MODEL beside it.", show_default="as before"),
 ]
 DEFAULTS = {"label": "label", "x": "X", "y": "y"}
-DATA_NOTE = "data      REAL SAMPLES of the tasks learned are in this file: its method keeps them"
+DATA_NOTE = (
+    "data      REAL SAMPLES of the tasks learned are in this file: its method keeps them, or they wait to be learned"
+)
 NOTES = "fit"  # what of the model's notes is about reading and keeping
 
 
@@ -74,7 +76,7 @@ def holds_data(model: ContinualClassifier) -> bool:
     """Say whether real samples of earlier tasks are in a model."""
     from relive.methods import method_facts
 
-    return method_facts(model.choice_.method).keeps_data
+    return method_facts(model.choice_.method).keeps_data or model.pending_ > 0
 
 
 def image_of(model: ContinualClassifier | None) -> tuple[int, ...] | None:

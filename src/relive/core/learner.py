@@ -236,7 +236,7 @@ class Learner:
     def end(self, learned: Sequence[Part]) -> None:
         """Let the method take what it needs later from what was learned since ``begin``."""
         self.method.after_task(self.net, learned, self.seen)
-        if not all(t.isfinite().all() for t in (*self.optimizer.parameters, *self.method.state().values())):
+        if not (all(t.isfinite().all() for t in self.optimizer.parameters) and self.method.is_finite()):
             raise ReliveError(
                 "training diverged in the task's last step: not all of what was learned is finite. "
                 "Lower the method's strength or the learning rate"

@@ -104,6 +104,10 @@ class Method:
         """Return all that the method remembers between tasks, apart from the network."""
         return {}
 
+    def is_finite(self) -> bool:
+        """Say whether all that the method remembers is finite."""
+        return all(bool(tensor.isfinite().all()) for tensor in self.state().values())
+
     def load_state(self, state: dict[str, Tensor]) -> None:
         """Take back what ``state`` returned."""
 

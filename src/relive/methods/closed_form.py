@@ -103,6 +103,7 @@ class ClosedForm(Method, ABC):
     sums_: Sums | None = None
     by_class_: list[Tensor]  # where classes are forgettable: the products of each, instead of those of all
     settled_ = True
+    width_ = 0  # features that an encoder is asked for, once that is known
 
     def build(self, problem: Problem, rng: torch.Generator) -> Classifier:
         self.problem = problem
@@ -111,7 +112,8 @@ class ClosedForm(Method, ABC):
         self.apart_ = problem.scenario.shares_units  # whether every task's classes are summed apart
         self.starts_ = [sum(map(len, classes[:k])) for k in range(len(classes))]
         cells = full_width(sum(map(len, classes))) if self.apart_ else problem.sizes.units
-        sizes = replace(problem.sizes, units=cells, hidden=self.width(problem.sizes, problem.forgettable))
+        self.width_ = self.width_ or self.width(problem.sizes, problem.forgettable)
+        sizes = replace(problem.sizes, units=cells, hidden=self.width_)
         net = Classifier(sizes, rng).requires_grad_(False)
         torch.nn.init.zeros_(net.head.weight)
         torch.nn.init.zeros_(net.head.bias)
@@ -261,6 +263,11 @@ class ClosedForm(Method, ABC):
         if self.by_class_:
             state["products"] = torch.stack([half(products) for products in self.by_class_])
         return state
+
+    def is_finite(self) -> bool:
+        """Look at the sums, and at a product of each feature: no other is larger than the largest two of these."""
+        squares = [p.diagonal() for p in (self.sums.products, *self.by_class_) if p is not None]
+        return all(bool(t.isfinite().all()) for t in (self.sums.count, self.sums.total, *squares))
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         d, products = self.sums.total.shape[1], None
