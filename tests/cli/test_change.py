@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.datasets import load_iris
+from sklearn.datasets import load_digits, load_iris
 
 import relive as toolkit
 from relive.classifier.history import locked
@@ -93,3 +94,36 @@ def test_a_file_that_another_changes_is_left_alone(model: Command) -> None:
         said = model("rename", M, "setosa", "x")
     assert said.code == 2
     assert "another process" in said.err
+
+
+def test_a_tenth_of_a_large_task_is_tested_unless_it_is_not_to_be(relive: Command) -> None:
+    x, y = load_digits(return_X_y=True)
+    x, y = x[:300], y[:300]
+    np.savez("d.npz", X=x / 16, y=y)
+    np.savez("few.npz", X=x[:150] / 16, y=y[:150])
+    said = relive("fit", M, "d.npz", "--method", "ncm")
+    n = sum(int(0.1 * (y == c).sum()) for c in range(10))
+    assert re.search(rf"tested    \d+\.\d % on {n} held-out samples", said.out)
+    task = json.loads(relive("inspect", M, "--json").out)["tasks"][0]
+    assert (sum(c["samples"] for c in task["tested"]), task["samples"]) == (n, 300 - n)
+    assert f"% of {n}" in relive("inspect", M).out
+    assert "tested" not in relive("fit", M, "few.npz").out
+    assert "tested" in relive("fit", M, "few.npz", "--holdout", "0.2", "--again").out
+    assert "tested" in relive("fit", M, "few.npz", "--again").out, "what was said is remembered"
+    assert "tested" not in relive("fit", M, "d.npz", "--again", "--holdout", "0").out
+
+
+def test_samples_wait_in_the_file_only_if_they_may(relive: Command) -> None:
+    x, y = load_digits(return_X_y=True)
+    np.savez("first.npz", X=x[:50] / 16, y=y[:50])
+    np.savez("ten.npz", X=x[50:60] / 16, y=y[50:60])
+    small = ("--method", "rtf", "--hidden", "16", "--latent", "4", "--iterations", "5")
+    assert relive("fit", M, "first.npz", *small, "--consolidate-every", "20").code == 0
+    refused = relive("fit", M, "ten.npz")
+    assert (refused.code, "10 samples wait" in refused.err) == (2, True)
+    waiting = relive("fit", M, "ten.npz", "--allow-stored-data")
+    assert "waiting   10 samples of 20" in waiting.out
+    assert "REAL SAMPLES" in relive("inspect", M).out
+    learned = relive("fit", M, "ten.npz", "--again")
+    assert "learned   task 1" in learned.out
+    assert "REAL SAMPLES" not in relive("inspect", M).out

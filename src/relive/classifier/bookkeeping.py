@@ -186,7 +186,8 @@ class Bookkeeping:
         """Return how a new task is called: as the user says, or by the next free number."""
         taken = [lesson.name for lesson in self.lessons]
         if task is None:
-            return next(k for k in itertools.count(len(taken)) if k not in taken)
+            learned = sum(lesson.batches for lesson in self.lessons)
+            return next(k for k in itertools.count(learned) if k not in taken)
         name = int(task) if isinstance(task, numbers.Integral) and not isinstance(task, bool) else task
         if not isinstance(name, str | int) or isinstance(name, bool):
             raise InputError(f"task = {task!r}: a task's name is a string or a whole number")
