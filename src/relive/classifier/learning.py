@@ -94,7 +94,7 @@ def learn_samples(
 def _gathered(draft: ContinualClassifier) -> Bookkeeping:
     """Return the books; with old lessons gathered, where it makes no difference in how many tasks something came."""
     scenario, fitted = SCENARIOS[draft.scenario], draft.__sklearn_is_fitted__()
-    if scenario.needs_task or scenario.shares_units or not fitted or draft.learner_.method.takes_steps:
+    if scenario.needs_task or scenario.shares_units or not fitted or draft.learner_.method.heeds_tasks:
         return draft.bookkeeping_
     return draft.bookkeeping_.gathered()
 
@@ -117,8 +117,8 @@ def _begin(draft: ContinualClassifier, data: Array, y: Array, given: dict[str, A
     draft.notes_ = {}
     if draft.forgettable and not method_class(draft.choice_.method).can_forget:
         raise InputError(
-            f"forgettable = True: method {draft.choice_.method!r} trains a network, from which nothing can be taken "
-            "away again; methods in closed form can (discriminant, analytic, slda, ncm)"
+            f"forgettable = True: from what method {draft.choice_.method!r} learns, no class can be taken away again "
+            "without trace; from sums it can (discriminant, analytic, slda, ncm)"
         )
 
 

@@ -145,7 +145,7 @@ def label_of(model: ContinualClassifier, text: str) -> Any:
 def what_is_left(model: ContinualClassifier) -> str:
     """Return what forgetting a class does not erase."""
     method = model.learner_.method
-    if not method.can_forget:
+    if method.takes_steps:
         return NETWORK
     return EXACT if method.forgets_exactly else SHARED
 

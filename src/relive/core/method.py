@@ -45,6 +45,7 @@ class Method:
     """
 
     takes_steps: ClassVar[bool] = True  # whether it learns by gradient steps; a closed form learns in ``after_task``
+    heeds_tasks: ClassVar[bool] = True  # whether it makes a difference in which tasks samples came, in Class-IL
     can_forget: ClassVar[bool] = False  # whether it heeds ``problem.forgettable``
     forgets_exactly: bool = False  # whether a class that it forgets leaves no trace; known once it was built
     facts: ClassVar[MethodFacts]  # optional: a user's class may say title, settings' limits and so on as attributes

@@ -98,6 +98,7 @@ class ClosedForm(Method, ABC):
     """What the closed forms share; a subclass says what it needs of the sums, and how the output layer follows."""
 
     takes_steps = False
+    heeds_tasks = False
     can_forget = True
     needs_products: ClassVar[bool] = True
     sums_: Sums | None = None
@@ -148,7 +149,7 @@ class ClosedForm(Method, ABC):
         first = self.starts_[task]
         return torch.arange(first, first + len(self.problem.scenario.classes[task]), device=self.problem.device)
 
-    def _places(self) -> list[dict[int, int]]:
+    def places(self) -> list[dict[int, int]]:
         """Return where each class is summed: for all tasks together, or one by one where their sums are apart."""
         scenario = self.problem.scenario
         tasks = [dict(zip(ids, self.cells(k).tolist(), strict=True)) for k, ids in enumerate(scenario.classes)]
@@ -182,10 +183,13 @@ class ClosedForm(Method, ABC):
             add_products(self.by_class_, h, cell)
 
     def forget(self, net: Classifier, gone: Collection[int]) -> None:
-        cells = [cell for places in self._places() for c, cell in places.items() if c in gone]
         self.unshare()
-        self.drop(cells)
+        self.drop(self.cells_of(gone))
         self.settled_ = False
+
+    def cells_of(self, ids: Collection[int]) -> list[int]:
+        """Return wherever these classes are summed."""
+        return [cell for places in self.places() for c, cell in places.items() if c in ids]
 
     def drop(self, cells: list[int]) -> None:
         """Take the sums of these classes away; they are one's own."""
@@ -202,7 +206,7 @@ class ClosedForm(Method, ABC):
 
     def merge(self, net: Classifier, into: int, other: int) -> None:
         self.unshare()
-        for places in self._places():
+        for places in self.places():
             if into in places and other in places:
                 self.move(places[other], places[into])
         self.settled_ = False
