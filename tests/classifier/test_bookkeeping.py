@@ -36,7 +36,7 @@ def test_targets_lead_back_to_labels(scenario: str, tasks: list[list[int]], decl
         assert task.names == tuple(str(met[c]) for c in task.classes)
         assert dict(zip(task.names, task.counts, strict=True)) == {n: labels.count(int(n)) for n in task.names}
         whole = books.scenario_with(task.classes)
-        books = books.with_lesson(lesson_of(task))
+        books = books.with_lesson(lesson_of(task), task.classes)
         for j, lesson in enumerate(books.lessons):
             for unit, c in zip(whole.units(j).tolist(), lesson.classes, strict=True):
                 key = (j if scenario == "task" else 0), unit
@@ -49,7 +49,8 @@ def test_targets_lead_back_to_labels(scenario: str, tasks: list[list[int]], decl
 def test_nothing_is_changed_in_place() -> None:
     first = Bookkeeping("class", NONE, NONE)
     second = first.with_labels(np.array([3, 1]), np.array([7]))
-    third = second.with_lesson(lesson_of(second.new_task(np.array([1, 3]), "a")))
+    task = second.new_task(np.array([1, 3]), "a")
+    third = second.with_lesson(lesson_of(task), task.classes)
     assert (first.labels.tolist(), second.labels.tolist(), third.labels.tolist()) == ([], [3, 1], [3, 1])
     assert (len(second.lessons), len(third.lessons)) == (0, 1)
 
@@ -60,7 +61,8 @@ def test_nothing_is_changed_in_place() -> None:
 def test_names_of_tasks_in_task_il(task: Any, name: Any) -> None:
     books = Bookkeeping("task", NONE, NONE).with_labels(np.array([0]), NONE)
     for known in ("a", 0):
-        books = books.with_lesson(lesson_of(books.new_task(np.array([0]), known)))
+        task_of_books = books.new_task(np.array([0]), known)
+        books = books.with_lesson(lesson_of(task_of_books), task_of_books.classes)
     if name is None:
         with pytest.raises(InputError, match="was learned already"):
             books.name_for(task)

@@ -13,6 +13,7 @@ from relive import ContinualClassifier, load
 from relive._util.errors import InputError
 from relive._util.tensorfile import FileError, read_tensors, write_tensors
 from relive.classifier.choice import choose
+from relive.classifier.modelfile import KIND, VERSION
 from tests.classifier.test_estimator import SMALL, assert_same, rows
 
 RULE = [  # scenario, encoder, shape; the method
@@ -98,7 +99,7 @@ def test_code_that_a_choice_names_is_not_run(tmp_path: Path) -> None:
 
 def _rewrite(path: Path, change: Any) -> None:
     """Change a file's header."""
-    header, tensors = read_tensors(path, "relive model", 1)
+    header, tensors = read_tensors(path, KIND, VERSION)
     header = json.loads(json.dumps(header))
     change(header)
-    write_tensors(path, "relive model", 1, header, tensors)
+    write_tensors(path, KIND, VERSION, header, tensors)

@@ -177,8 +177,8 @@ class TestDamage:
 
     def test_a_newer_version(self, saved: Path) -> None:
         raw = saved.read_bytes()
-        saved.write_bytes(raw.replace(b'"version":"1"', b'"version":"2"'))
-        with pytest.raises(FileError, match=r"has version 2 of the format .*, this relive knows up to 1: use a newer"):
+        saved.write_bytes(raw.replace(b'"version":"2"', b'"version":"3"'))
+        with pytest.raises(FileError, match=r"has version 3 of the format .*, this relive knows up to 2: use a newer"):
             load(saved)
 
     def test_changed_numbers_and_a_changed_header(self, saved: Path) -> None:

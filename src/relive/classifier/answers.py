@@ -30,6 +30,17 @@ def class_probabilities(learner: Learner, x: Tensor, task: int) -> tuple[Array, 
     return np.array([class_of[int(unit)] for unit in units]), probabilities
 
 
+@torch.no_grad()
+def without_forgotten(learner: Learner, x: Tensor) -> Tensor:
+    """Return the inputs that are not taken for a forgotten class, (m, inputs): all of them, where a task is needed."""
+    scenario, task = learner.scenario, learner.seen - 1
+    if not scenario.gone or scenario.needs_task:
+        return x
+    gone = scenario.forgotten(task, learner.seen)
+    best = masked(learner.logits(x, task), gone | scenario.active(task, learner.seen)).argmax(1)
+    return x[~gone[best]]
+
+
 def most_likely_classes(learner: Learner, x: Tensor, task: int) -> Array:
     """Return the most likely class of every input, (n,)."""
     classes, probabilities = class_probabilities(learner, x, task)

@@ -1,10 +1,10 @@
-"""Which labels and tasks a model has met, in which order, and so which class each output unit stands for."""
+"""Which labels and tasks a model has met, in which order, and so which label each output unit stands for."""
 
 from __future__ import annotations
 
 import itertools
 import numbers
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,10 +14,12 @@ from torch import Tensor
 
 from relive._util.errors import InputError
 from relive.classifier.labels import joined
-from relive.classifier.lessons import Lesson, Name
+from relive.classifier.lessons import Change, Lesson, Name
 from relive.core.scenarios import SCENARIOS, Scenario, scenario_of
 
 Array = npt.NDArray[Any]
+GONE = -1  # where the label of a forgotten class would be
+MOST = 100  # lessons that are kept one by one
 
 
 def read_only(array: Array) -> Array:
@@ -36,44 +38,89 @@ class NewTask:
     name
         How it is called.
     classes
-        What it may be answered with: positions in the labels met so far.
+        What it may be answered with.
     names
         How people call these classes.
     target
         (n,) the class of each sample: a position in ``classes``.
+    labels
+        What it may be answered with: positions in the labels met so far.
+    label
+        (n,) the label of each sample: a position in the labels met so far.
     """
 
     name: Name
     classes: tuple[int, ...]
     names: tuple[str, ...]
     target: Array
+    labels: tuple[int, ...]
+    label: Array
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """How many samples there are of each class."""
-        return tuple(np.bincount(self.target, minlength=len(self.classes)).tolist())
+        """How many samples there are of each label."""
+        return self.counts_of(np.ones(len(self.label), dtype=bool))
+
+    def counts_of(self, chosen: Array) -> tuple[int, ...]:
+        """Return how many of some samples, (n,) bool, there are of each label."""
+        found = np.bincount(self.label[chosen], minlength=max(self.labels) + 1)
+        return tuple(found[list(self.labels)].tolist())
+
+
+def together(one: Lesson, other: Lesson) -> Lesson:
+    """Return two lessons as one, without a digest: it is of no data that anyone has together."""
+    counts: dict[int, int] = {}
+    for lesson in (one, other):
+        for c, count in zip(lesson.classes, lesson.counts, strict=True):
+            counts[c] = counts.get(c, 0) + count
+    tested = dict(one.tested)
+    for c, (n, right) in other.tested.items():
+        tested[c] = tested.get(c, (0, 0))[0] + n, tested.get(c, (0, 0))[1] + right
+    return replace(
+        other,
+        name=one.name,
+        classes=tuple(counts),
+        counts=tuple(counts.values()),
+        iterations=one.iterations + other.iterations,
+        seconds=one.seconds + other.seconds,
+        digest="",
+        tested=tested,
+        batches=one.batches + other.batches,
+    )
 
 
 @dataclass(frozen=True, eq=False)
 class Bookkeeping:
-    """Labels and tasks so far. A class is a label's position in ``labels``; nothing here is changed in place.
+    """Labels and tasks so far; nothing here is changed in place.
+
+    A class is a number, from 0, that the learner has for what it was taught under a new label. It keeps it, whatever
+    becomes of the label: a label may be renamed, two classes may get one label, and a forgotten class has none.
 
     Attributes
     ----------
     scenario
         The scenario's name.
     labels
-        (classes,) in the order in which they were met.
+        In the order in which they were met.
     declared
         Labels that were said to come, in the order in which that was said; they may have come meanwhile.
     lessons
         What is remembered about each task.
+    tasks
+        The classes of each task.
+    meaning
+        What each class is called: a position in ``labels``, or ``GONE`` if it was forgotten.
+    changes
+        What was done to classes, the oldest first.
     """
 
     scenario: str
     labels: Array
     declared: Array
     lessons: tuple[Lesson, ...] = ()
+    tasks: tuple[tuple[int, ...], ...] = ()
+    meaning: tuple[int, ...] = ()
+    changes: tuple[Change, ...] = ()
 
     @property
     def classes(self) -> Array:
@@ -82,33 +129,65 @@ class Bookkeeping:
 
     def with_labels(self, labels: Array, declared: Array) -> Bookkeeping:
         """Return the books with labels that a new task has, and labels that are now known to come."""
-        return replace(self, labels=joined(self.labels, labels), declared=joined(self.declared, declared))
+        known = joined(self.labels, labels)
+        meaning = (*self.meaning, *range(len(self.labels), len(known)))
+        return replace(self, labels=known, declared=joined(self.declared, declared), meaning=meaning)
 
-    def with_lesson(self, lesson: Lesson) -> Bookkeeping:
-        """Return the books with one more task learned."""
-        return replace(self, lessons=(*self.lessons, lesson))
+    def with_lesson(self, lesson: Lesson, classes: tuple[int, ...]) -> Bookkeeping:
+        """Return the books with one more task learned, given the task's classes."""
+        return replace(self, lessons=(*self.lessons, lesson), tasks=(*self.tasks, classes))
 
     def new_task(self, y: Array, name: Any) -> NewTask:
         """Return the task that samples with these labels, all of them known here, are."""
         labels, position = np.unique(y, return_inverse=True)
-        class_of = {label: c for c, label in enumerate(self.labels.tolist())}
-        present = [class_of[label] for label in labels.tolist()]
-        classes = list(range(len(self.labels))) if SCENARIOS[self.scenario].shares_units else present
+        position_of = {label: p for p, label in enumerate(self.labels.tolist())}
+        found = [position_of[label] for label in labels.tolist()]
+        present = [self.meaning.index(p) for p in found]  # of two classes with one label, the older one
+        shared = SCENARIOS[self.scenario].shares_units
+        classes = list(range(len(self.meaning))) if shared else present
         target = np.array([classes.index(c) for c in present])[position]
-        return NewTask(self.name_for(name), tuple(classes), tuple(str(self.labels[c]) for c in classes), target)
+        names = tuple(str(self.labels[self.meaning[c]]) if self.meaning[c] != GONE else "" for c in classes)
+        answers = tuple(range(len(self.labels))) if shared else tuple(found)
+        return NewTask(self.name_for(name), tuple(classes), names, target, answers, np.array(found)[position])
 
     def scenario_with(self, *new: tuple[int, ...]) -> Scenario:
         """Return the scenario of all tasks so far and a new one, with units for the declared classes after theirs."""
-        tasks = [*(lesson.classes for lesson in self.lessons), *new]
-        n, of_all = len(self.labels), len(self.classes)
-        reserved = tuple(range(0 if SCENARIOS[self.scenario].shares_units else n, of_all))
-        return scenario_of(self.scenario, [*tasks, reserved] if of_all > n else tasks)
+        tasks = [*self.tasks, *new]
+        n, to_come = len(self.meaning), len(self.classes) - len(self.labels)
+        reserved = tuple(range(0 if SCENARIOS[self.scenario].shares_units else n, n + to_come))
+        gone = [c for c, position in enumerate(self.meaning) if position == GONE]
+        return scenario_of(self.scenario, [*tasks, reserved] if to_come else tasks, gone)
+
+    def gathered(self) -> Bookkeeping:
+        """Return books with no more than so many lessons: the oldest neighbours without a name become one.
+
+        Only for learners to whom it is all the same in how many tasks something came.
+        """
+        lessons, tasks = list(self.lessons), list(self.tasks)
+        i = 0
+        while len(lessons) > MOST and i + 1 < len(lessons):
+            if isinstance(lessons[i].name, int) and isinstance(lessons[i + 1].name, int):
+                lessons[i : i + 2] = [together(lessons[i], lessons[i + 1])]
+                tasks[i : i + 2] = [tuple(dict.fromkeys((*tasks[i], *tasks[i + 1])))]
+            else:
+                i += 1
+        return replace(self, lessons=tuple(lessons), tasks=tuple(tasks))
+
+    def by_label(self, by_class: Mapping[int, tuple[int, ...]]) -> dict[int, tuple[int, ...]]:
+        """Return counts that are by class by the labels' positions; those of classes with one label are added up."""
+        found: dict[int, tuple[int, ...]] = {}
+        for c, counts in by_class.items():
+            position = self.meaning[c]
+            before = found.get(position, (0,) * len(counts))
+            found[position] = tuple(a + b for a, b in zip(before, counts, strict=True))
+        return found
 
     def name_for(self, task: Any) -> Name:
         """Return how a new task is called: as the user says, or by the next free number."""
         taken = [lesson.name for lesson in self.lessons]
         if task is None:
-            return next(k for k in itertools.count(len(taken)) if k not in taken)
+            learned = sum(lesson.batches for lesson in self.lessons)
+            return next(k for k in itertools.count(learned) if k not in taken)
         name = int(task) if isinstance(task, numbers.Integral) and not isinstance(task, bool) else task
         if not isinstance(name, str | int) or isinstance(name, bool):
             raise InputError(f"task = {task!r}: a task's name is a string or a whole number")
@@ -128,7 +207,7 @@ class Bookkeeping:
         if not scenario.needs_task:
             if task is not None:
                 raise InputError(f"task = {task!r}: in {scenario.title} the task is not given, leave it out")
-            yield len(self.lessons) - 1, np.arange(n)
+            yield len(self.tasks) - 1, np.arange(n)
             return
         number_of = {lesson.name: k for k, lesson in enumerate(self.lessons)}
         known = ", ".join(map(repr, number_of))

@@ -3,6 +3,7 @@
 ===========  ==================  ===============  ==================================================================
 scenario     encoder             inputs           method
 ===========  ==================  ===============  ==================================================================
+any          any                 any              ``discriminant`` if classes are to be forgettable
 any          one that is given   any              ``rtf``: whoever brings a network wants it trained
 Domain-IL    none given          a row            ``domains``: inputs may mean something else in every task
 any other    none given          any other        ``discriminant``: in closed form, nothing is forgotten
@@ -51,6 +52,8 @@ def choose(given: Mapping[str, Any], n_inputs: int, likelihood: str) -> Choice:
     """
     if given["method"] != AUTO:
         return Choice(given["method"])
+    if given.get("forgettable"):
+        return Choice("discriminant", "in closed form, with sums for each class, which can be taken away again")
     if given["encoder"] is not None:
         return Choice("rtf", "it trains the encoder that you gave, and replays what it generates")
     if given["shape"]:

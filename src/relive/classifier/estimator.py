@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import copy
-import time
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
@@ -21,18 +20,16 @@ from relive._util.errors import InputError
 from relive._util.fidelity import Fidelity
 from relive._util.seeds import stream
 from relive._util.threads import threads
-from relive.classifier import parameters, selfreport
-from relive.classifier.answers import class_probabilities
+from relive.classifier import learning, parameters, selfreport, waiting
+from relive.classifier.answers import class_probabilities, without_forgotten
 from relive.classifier.bookkeeping import Bookkeeping, read_only
-from relive.classifier.choice import AUTO, choose
+from relive.classifier.choice import AUTO, Choice
 from relive.classifier.evaluation import Evaluation, evaluate
 from relive.classifier.features import Features
-from relive.classifier.labels import digest_of, kind_of, label_array, warn_of_many_labels
-from relive.classifier.lessons import Lesson, Name
-from relive.classifier.training import OnTrainingStep, task_of, train
+from relive.classifier.labels import kind_of, label_array
+from relive.classifier.lessons import Change, Lesson, Name
+from relive.classifier.training import OnTrainingStep
 from relive.core.learner import Learner
-from relive.core.scenarios import Scenario
-from relive.methods import make_method
 from relive.networks import GenerativeClassifier
 from relive.networks.catalogue import EncoderFactory
 
@@ -82,9 +79,18 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Whether to stop a task's training when accuracy on a held-out part of it no longer grows.
     validation_fraction, n_iter_no_change
         How much of the task is held out for that, and how many looks (one every 50 steps) to wait.
+    holdout
+        A share of each class's samples in a task that is not learned but tested on; the figures are kept with the
+        lesson. It is taken first, and early stopping holds its part out of what is left: no sample is in both.
+    consolidate_every
+        For a method that trains a network: gather the samples of small batches in memory until there are so many, and
+        learn them as one task. ``None`` takes every batch for a task. A closed form learns any batch at once, exactly.
     allow_stored_data
         Whether the method may be one that keeps data of earlier tasks, such as a replay buffer. Real samples are then
-        in the model and in the file that it is saved to.
+        in the model and in the file that it is saved to; so are those that wait to be learned.
+    forgettable
+        Whether a method in closed form is to keep its sums for each class, so that :meth:`forget` leaves no trace. Each
+        class then needs as much room as otherwise all of them, and there are fewer features in the same room.
     random_state
         The seed. The same seed and the same data in the same order give the same bits; ``None`` draws a new seed.
     n_jobs
@@ -97,8 +103,8 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     classes_
         The labels met so far, and those declared, sorted; read-only, as all that was learned.
-    n_tasks_
-        How many tasks were learned.
+    n_tasks_, pending_
+        How many tasks were learned; how many samples wait to be.
     n_features_in_
         Features per sample.
     choice_
@@ -124,6 +130,16 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     True
     """
 
+    # what the first task decides, and what was learned
+    features_: Features
+    bookkeeping_: Bookkeeping
+    structure_: dict[str, Any]
+    choice_: Choice
+    seed_: int
+    learner_: Learner
+    notes_: dict[str, Any]
+    waiting_: waiting.Waiting | None = None
+
     def __init__(
         self,
         method: str = AUTO,
@@ -142,7 +158,10 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 5,
+        holdout: float = 0.0,
+        consolidate_every: int | None = None,
         allow_stored_data: bool = False,
+        forgettable: bool = False,
         random_state: int | np.random.RandomState | None = 0,
         n_jobs: int | None = None,
         device: str = "cpu",
@@ -162,7 +181,10 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
+        self.holdout = holdout
+        self.consolidate_every = consolidate_every
         self.allow_stored_data = allow_stored_data
+        self.forgettable = forgettable
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.device = device
@@ -171,7 +193,8 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Start afresh and learn one task, which is given as in :meth:`partial_fit`."""
         draft: Self = clone(self)
         draft.random_state = self.random_state  # the very one: a generator goes on
-        return self._take_over(draft._learn(X, y, task))
+        learning.learn(draft, X, y, task)
+        return self._take_over(draft)
 
     def partial_fit(
         self, X: Any, y: Any, task: Name | None = None, classes: Any = None, *, on_step: OnTrainingStep | None = None
@@ -191,7 +214,37 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         on_step
             Called after every step with its number, from 1, the highest number there may be, and the loss.
         """
-        return self._take_over(copy.copy(self)._learn(X, y, task, classes, on_step))
+        draft = copy.copy(self)
+        waiting.take(draft, X, y, task, classes, on_step)
+        return self._take_over(draft)
+
+    def consolidate(self) -> Self:
+        """Learn the samples that wait for more (``consolidate_every``) now, as one task."""
+        draft = copy.copy(self)
+        waiting.consolidate(draft)
+        return self._take_over(draft)
+
+    def forget(self, *labels: Any) -> Self:
+        """Forget classes: nothing is answered with them any more, and what is kept of each of them goes.
+
+        With ``forgettable=True`` the model is then, up to rounding, one that never learned them, but for how the first
+        task has scaled the features. Otherwise they leave traces in what classes share: the spread within classes, a
+        network's weights. Labels of forgotten classes may be learned again, as new ones. If this fails, as all that
+        changes a model, it stays as it was.
+        """
+        return self._changed(learning.forget, labels)
+
+    def rename(self, old: Any, new: Any) -> Self:
+        """Call a class otherwise."""
+        return self._changed(learning.rename, old, new)
+
+    def merge(self, labels: Sequence[Any], into: Any) -> Self:
+        """Make one class of several, under a new name or that of one of them.
+
+        In closed form the model is then one that learned them as one class; a network answers with the sum of their
+        probabilities.
+        """
+        return self._changed(learning.merge, labels, into)
 
     def predict_proba(self, X: Any, task: Any = None) -> Array:
         """Return the probability of every class of ``classes_``, (n_samples, n_classes).
@@ -206,11 +259,11 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         x, labels = self.features_.inputs(self._data(X)), self.classes_
         column = np.searchsorted(labels, self.labels_)  # of each class
-        probabilities = np.zeros((len(x), len(labels)))
+        probabilities, meaning = np.zeros((len(x), len(labels))), np.array(self.bookkeeping_.meaning)
         for k, rows in self.bookkeeping_.rows_by_task(task, len(x)):
             with self._threads():
                 classes, p = class_probabilities(self.learner_, x[rows], k)
-            probabilities[np.ix_(rows, column[classes])] = p.numpy()
+            np.add.at(probabilities, np.ix_(rows, column[meaning[classes]]), p.numpy())  # two may have one label
         return probabilities
 
     def predict(self, X: Any, task: Any = None) -> Array:
@@ -249,7 +302,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         n
-            How many.
+            How many; of these, what it takes for a forgotten class is left out.
         task
             In Task-IL, whose classes to choose the labels from.
         random_state
@@ -262,15 +315,17 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"method {self.choice_.method!r} generates nothing, so that it has nothing to replay: rtf, for one, can"
             )
         with self._threads():
-            samples = self.features_.samples(net.generate(n, stream(random_state, "replay")))
+            x = without_forgotten(self.learner_, net.generate(n, stream(random_state, "replay")))
+        samples = self.features_.samples(x)
         return samples, self.predict(samples, task)
 
     def report(self) -> list[selfreport.Memory]:
         """Say how well each class is remembered, as far as this can be known without old data."""
         check_is_fitted(self)
         with self._threads():
-            dreamt = selfreport.dreamt_shares(self.learner_, self.seed_)
-        return selfreport.memories(self.labels_.tolist(), self.lessons_, dreamt)
+            dreamt = selfreport.dreamt_counts(self.learner_, self.seed_)
+        by_label = {p: n for p, (n,) in self.bookkeeping_.by_label({c: (n,) for c, n in dreamt.items()}).items()}
+        return selfreport.memories(self.labels_.tolist(), self.lessons_, by_label)
 
     def save(self, path: str | Path) -> None:
         """Write the model to one safetensors file, with all that is needed to go on learning with the same bits."""
@@ -298,9 +353,19 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @property
     def n_tasks_(self) -> int:
         """How many tasks were learned."""
-        return len(self.lessons_)
+        return sum(lesson.batches for lesson in self.lessons_)
 
-    # ---- learning a task -----------------------------------------------------------------------------------------
+    @property
+    def pending_(self) -> int:
+        """How many samples wait to be learned: answers do not know them yet."""
+        return len(self.waiting_) if self.waiting_ is not None else 0
+
+    @property
+    def changes_(self) -> tuple[Change, ...]:
+        """What was done to classes after they were learned."""
+        return self.bookkeeping_.changes
+
+    # ---- learning and changing -----------------------------------------------------------------------------------
 
     def _take_over(self, draft: Self) -> Self:
         """Have what the draft has learned, in one assignment that cannot be interrupted half-way."""
@@ -308,40 +373,13 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.__dict__ = own | {name: value for name, value in vars(draft).items() if name.endswith("_")}
         return self
 
-    def _learn(self, X: Any, y: Any, task: Any, classes: Any = None, on_step: OnTrainingStep | None = None) -> Self:
-        """Learn a task; the caller throws this model away if anything goes wrong."""
-        given = self.get_params(deep=False)
-        parameters.check(given)
-        first = not self.__sklearn_is_fitted__()
-        data, y = self._data(X, reset=first), label_array(y)
-        check_consistent_length(data, y)
-        warn_of_many_labels(y)
-        if first:
-            self.features_ = Features.of(data, self.likelihood)
-            self.bookkeeping_ = Bookkeeping(self.scenario, y[:0], y[:0])
-            self.structure_ = parameters.structure_of(given)
-            self.choice_ = choose(given, self.n_features_in_, self.features_.likelihood)
-            self.notes_: dict[str, Any] = {}
-        parameters.check_unchanged(self.structure_, given)
-        parameters.check_method(given | {"method": self.choice_.method})
-        self.features_.check(data)
-        declared = y[:0] if classes is None or not len(classes) else np.unique(label_array(classes))
-        books = self.bookkeeping_.with_labels(np.unique(y), declared)
-        new = books.new_task(y, task)
-        with self._threads():
-            learner = self._learner_for(books.scenario_with(new.classes))
-            held_out = float(self.validation_fraction) if self.early_stopping else 0.0
-            samples = task_of(self.features_.rows(data), new, held_out, stream(self.seed_, f"held out {self.n_tasks_}"))
-            start = time.perf_counter()
-            steps = train(learner, samples, self.iterations, int(self.n_iter_no_change), on_step)
-            seconds = time.perf_counter() - start
-            agreement = {} if first else selfreport.agreement(self.learner_, learner, self.seed_)
-        learned_at = datetime.now(UTC).isoformat(timespec="seconds")
-        digest = digest_of(data, y)
-        lesson = Lesson(new.name, new.classes, new.counts, steps, seconds, learned_at, digest, agreement)
-        self.bookkeeping_ = books.with_lesson(lesson)
-        self.learner_: Learner = learner
-        return self
+    def _changed(self, change: Callable[..., None], *what: Any) -> Self:
+        """Change what was learned, as a whole or not at all."""
+        check_is_fitted(self)
+        waiting.check_none(self)
+        draft = copy.copy(self)
+        change(draft, *what)
+        return self._take_over(draft)
 
     def _data(self, X: Any, reset: bool = False) -> Array:
         """Return samples as an array (n, features) of float64, float32 or uint8."""
@@ -349,30 +387,6 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             X = (X.float() if X.dtype == torch.bfloat16 else X).detach().cpu().numpy()
         data: Array = validate_data(self, X, reset=reset, dtype=[np.float64, np.float32, np.uint8])
         return data
-
-    def _learner_for(self, scenario: Scenario) -> Learner:
-        """Return a learner that is ready for the scenario's last task; the one that is there stays as it is."""
-        if not self.__sklearn_is_fitted__():
-            self.seed_ = parameters.seed_from(self.random_state)
-            return self.new_learner(scenario)
-        learner = copy.deepcopy(self.learner_)
-        learner.grow(scenario, learning_rate=float(self.learning_rate), batch_size=int(self.batch_size))
-        return learner
-
-    def new_learner(self, scenario: Scenario) -> Learner:
-        """Return a learner that has learned nothing, made as this model's was."""
-        made = self.structure_
-        return Learner(
-            make_method(self.choice_.method, **(made["settings"] or {})),
-            scenario,
-            self.n_features_in_,
-            learning_rate=float(self.learning_rate),
-            batch_size=int(self.batch_size),
-            seed=self.seed_,
-            likelihood=self.features_.likelihood,
-            device=self.device,
-            **parameters.learner_arguments(made),
-        )
 
     def _threads(self) -> AbstractContextManager[None]:
         """Compute with as many threads as were asked for."""
@@ -404,5 +418,5 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         if "learner_" in state:
-            self.learner_ = self.new_learner(self.bookkeeping_.scenario_with())
+            self.learner_ = learning.new_learner(self, self.bookkeeping_.scenario_with())
             self.learner_.load_state(state["learner_"])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 Name = str | int
 
@@ -18,7 +19,7 @@ class Lesson:
     classes
         What it may be answered with: positions in ``labels_``.
     counts
-        How many samples there were of each of these.
+        How many samples were learned of each of these.
     iterations, seconds
         How long it was learned.
     learned_at
@@ -28,6 +29,10 @@ class Lesson:
     agreement
         For each class met before: how many replayed samples the model of before took for it, and on how many of them
         this one agreed when the task was learned. Empty for methods that generate nothing.
+    tested
+        For each class that had held-out samples: how many, and how many were answered right after learning.
+    batches
+        How many tasks it stands for: small ones of long ago are gathered.
     """
 
     name: Name
@@ -38,3 +43,32 @@ class Lesson:
     learned_at: str
     digest: str
     agreement: dict[int, tuple[int, int]]
+    tested: dict[int, tuple[int, int]] = field(default_factory=dict)
+    batches: int = 1
+
+    @property
+    def test(self) -> tuple[int, int]:
+        """How many held-out samples there were, and how many were answered right."""
+        return sum(n for n, _ in self.tested.values()), sum(right for _, right in self.tested.values())
+
+
+@dataclass(frozen=True)
+class Change:
+    """What was done to classes after they were learned.
+
+    Attributes
+    ----------
+    what
+        ``"forget"``, ``"rename"`` or ``"merge"``.
+    labels
+        The classes, as they were called then.
+    into
+        What they are called since; None if they were forgotten.
+    changed_at
+        When, in UTC.
+    """
+
+    what: str
+    labels: tuple[Any, ...]
+    into: Any
+    changed_at: str

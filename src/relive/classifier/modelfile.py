@@ -19,18 +19,20 @@ from relive._util.registry import is_address
 from relive._util.tensorfile import FileError, read_tensors, write_tensors
 from relive._util.versions import versions
 from relive.classifier import parameters
-from relive.classifier.bookkeeping import Bookkeeping
+from relive.classifier.bookkeeping import GONE, Bookkeeping
 from relive.classifier.choice import AUTO, Choice
 from relive.classifier.estimator import Array, ContinualClassifier
 from relive.classifier.features import Features
-from relive.classifier.lessons import Lesson
+from relive.classifier.learning import new_learner
+from relive.classifier.lessons import Change, Lesson
 from relive.classifier.memorylimit import MemoryLimit
+from relive.classifier.waiting import Waiting
 from relive.core.learner import Learner
 from relive.core.state import check_form
 from relive.methods import method_class
 from relive.networks.likelihoods import LIKELIHOODS
 
-KIND, VERSION = "relive model", 1
+KIND, VERSION = "relive model", 2  # 1 knew no changes of classes
 
 
 def save(model: ContinualClassifier, path: Path) -> None:
@@ -40,6 +42,12 @@ def save(model: ContinualClassifier, path: Path) -> None:
     given = model.get_params(deep=False)
     parameters.check_unchanged(model.structure_, given)
     parameters.check_stored_data(given | {"method": model.choice_.method})
+    waiting = model.waiting_
+    if waiting is not None and not model.allow_stored_data:
+        raise InputError(
+            f"{len(waiting)} samples wait to be learned, and no sample is written to a file unless that is allowed: "
+            "call consolidate() first, or say allow_stored_data=True (relive fit --allow-stored-data)"
+        )
     path = Path(os.path.realpath(path))
     if not path.parent.is_dir():
         raise InputError(f"cannot write {path}: there is no directory {path.parent}")
@@ -60,12 +68,23 @@ def save(model: ContinualClassifier, path: Path) -> None:
         "labels": _labels_to_json(model.labels_),
         "declared": _labels_to_json(model.bookkeeping_.declared),
         "lessons": [asdict(lesson) for lesson in model.lessons_],
+        "tasks": model.bookkeeping_.tasks,
+        "meaning": model.bookkeeping_.meaning,
+        "changes": [asdict(change) for change in model.changes_],
         "n_features": model.n_features_in_,
         "feature_names": getattr(model, "feature_names_in_", np.array([])).tolist(),
         "notes": model.notes_,
         "versions": versions(),
     }
     tensors = {f"learner.{name}": tensor for name, tensor in model.learner_.state().items()}
+    if waiting is not None:
+        labels, index = np.unique(waiting.y, return_inverse=True)
+        header["waiting"] = {
+            "labels": _labels_to_json(labels),
+            "index": index.tolist(),
+            "declared": _labels_to_json(waiting.declared),
+        }
+        tensors["waiting.x"] = torch.from_numpy(np.ascontiguousarray(waiting.data))
     tensors["features.mean"] = torch.from_numpy(model.features_.mean)
     tensors["features.scale"] = torch.from_numpy(model.features_.scale)
     try:
@@ -165,16 +184,41 @@ def _model(header: dict[str, Any], tensors: dict[str, Tensor]) -> ContinualClass
     lessons = tuple(_lesson(values, len(labels)) for values in header["lessons"])
     taught = {c for lesson in lessons for c, n in zip(lesson.classes, lesson.counts, strict=True) if n}
     _require(len(taught) == len(labels), "it has labels that it was never taught")
-    model.bookkeeping_ = Bookkeeping(model.scenario, labels, declared, lessons)
+    model.bookkeeping_ = Bookkeeping(model.scenario, labels, declared, lessons, **_structure(header, len(labels)))
     tensors = dict(tensors)
     model.features_ = _features(header["likelihood"], model.n_features_in_, tensors)
+    if "waiting" in header:
+        model.waiting_ = _waiting(header["waiting"], tensors.pop("waiting.x"), model.n_features_in_)
     _require(all(name.startswith("learner.") for name in tensors), "it has tensors of something else")
     state = _upgraded(model.choice_.method, {name.removeprefix("learner."): t for name, t in tensors.items()})
     trusted = bool(_addresses(header))  # code of one's own, which may make what it likes
     model.learner_ = _restored(model, state, math.inf if trusted else sum(t.nbytes for t in state.values()))
     seen = model.learner_.seen
-    _require(0 < model.n_tasks_ == seen, f"it says {model.n_tasks_} tasks, and has learned {seen}")
+    said = len(model.bookkeeping_.tasks)
+    _require(0 < said == seen, f"it says {said} tasks, and has learned {seen}")
     return model
+
+
+def _waiting(values: dict[str, Any], x: Tensor, n: int) -> Waiting:
+    """Return the samples that wait to be learned."""
+    labels, index = _labels_from_json(values["labels"]), [_whole(i) for i in values["index"]]
+    fine = x.ndim == 2 and x.shape == (len(index), n) and x.dtype in (torch.float64, torch.float32, torch.uint8)
+    _require(fine and len(index) > 0 and bool(x.isfinite().all()), "the samples that wait to be learned")
+    return Waiting(x.numpy(), labels[index], _labels_from_json(values["declared"]))
+
+
+def _structure(header: dict[str, Any], n_labels: int) -> dict[str, Any]:
+    """Return which classes each task has, what they are called, and what was done to them; at first nothing was."""
+    tasks = header.get("tasks", [lesson["classes"] for lesson in header["lessons"]])
+    meaning = header.get("meaning", list(range(n_labels)))
+    tasks = tuple(tuple(_whole(c) for c in classes) for classes in tasks)
+    known = {c for classes in tasks for c in classes}
+    named = {p for p in meaning if p != GONE}
+    _require(len(tasks) == len(header["lessons"]) and known == set(range(len(meaning))), "its tasks' classes")
+    _require(all(isinstance(p, int) for p in meaning) and named == set(range(n_labels)), "what its classes are called")
+    changes = tuple(Change(**values | {"labels": tuple(values["labels"])}) for values in header.get("changes", []))
+    _require(all(isinstance(c.what, str) and isinstance(c.changed_at, str) for c in changes), "what was changed")
+    return {"tasks": tasks, "meaning": tuple(meaning), "changes": changes}
 
 
 def _upgraded(method: str, state: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -192,7 +236,7 @@ def _restored(model: ContinualClassifier, state: dict[str, Tensor], n_bytes: flo
     """Return the learner that a state is of, made in not much more memory than that."""
     scenario = model.bookkeeping_.scenario_with()
     with MemoryLimit(n_bytes + 2**20):
-        learner = model.new_learner(scenario)
+        learner = new_learner(model, scenario)
     learner.check_state(state)
     learner.load_state(state)
     check_form(learner.method.state(), _part(state, "method."))
@@ -220,11 +264,18 @@ def _features(likelihood: Any, n: int, tensors: dict[str, Tensor]) -> Features:
 
 def _lesson(values: dict[str, Any], n_labels: int) -> Lesson:
     classes, counts = (tuple(_whole(v) for v in values[name]) for name in ("classes", "counts"))
-    _require(0 < len(classes) == len(set(classes)) == len(counts) and max(classes) < n_labels, "a task's classes")
+    _require(len(classes) == len(set(classes)) == len(counts), "a task's classes")
+    _require(all(c < n_labels for c in classes), "a task's classes")
     texts = isinstance(values["learned_at"], str) and isinstance(values["digest"], str)
     _require(texts and isinstance(values["name"], str | int) and values["seconds"] >= 0, "a task's description")
-    agreement = {int(c): (_whole(n), _whole(agreed)) for c, (n, agreed) in values["agreement"].items()}
-    return Lesson(**values | {"classes": classes, "counts": counts, "agreement": agreement})
+    agreement, tested = (_pairs(values.get(name, {})) for name in ("agreement", "tested"))
+    _require(_whole(values.get("batches", 1)) > 0 and all(c < n_labels for c in tested), "a task's description")
+    return Lesson(**values | {"classes": classes, "counts": counts, "agreement": agreement, "tested": tested})
+
+
+def _pairs(values: dict[str, Any]) -> dict[int, tuple[int, int]]:
+    """Return what JSON has pairs of counts by position for."""
+    return {int(c): (_whole(n), _whole(some)) for c, (n, some) in values.items()}
 
 
 def _labels_to_json(labels: Array) -> dict[str, Any]:

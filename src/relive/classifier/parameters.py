@@ -19,7 +19,18 @@ from relive.networks.catalogue import encoder_factory
 from relive.networks.likelihoods import LIKELIHOODS
 
 Parameters = Mapping[str, Any]  # by name, as get_params returns them
-STRUCTURE = ("method", "scenario", "settings", "encoder", "shape", "hidden", "latent", "likelihood", "fidelity")
+STRUCTURE = (
+    "method",
+    "scenario",
+    "settings",
+    "encoder",
+    "shape",
+    "hidden",
+    "latent",
+    "likelihood",
+    "fidelity",
+    "forgettable",
+)
 COUNTS = ("hidden", "latent", "batch_size", "n_iter_no_change")
 
 
@@ -34,6 +45,9 @@ def check(given: Parameters) -> None:
         raise unknown("scenario", given["scenario"], SCENARIOS)
     if given["likelihood"] not in ("auto", *LIKELIHOODS):
         raise unknown("likelihood", given["likelihood"], ["auto", *LIKELIHOODS])
+    for name in ("allow_stored_data", "forgettable"):
+        if not isinstance(given[name], bool):
+            raise InputError(f"{name} = {given[name]!r}: it must be True or False")
     fidelity_from(given["fidelity"])
     thread_count(given["n_jobs"])
     _check_network(given)
@@ -52,11 +66,12 @@ def _check_network(given: Parameters) -> None:
 
 
 def _check_numbers(given: Parameters) -> None:
-    counts = COUNTS if given["iterations"] is None else (*COUNTS, "iterations")
-    for name in counts:
+    for name in (*COUNTS, *(name for name in ("iterations", "consolidate_every") if given[name] is not None)):
         value = given[name]
         if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < 1:
             raise InputError(f"{name} = {value!r}: it must be a whole number of at least 1")
+    if not isinstance(given["holdout"], numbers.Real) or not 0 <= float(given["holdout"]) < 1:
+        raise InputError(f"holdout = {given['holdout']!r}: it must be a number from 0 to below 1")
     for name, below in (("learning_rate", math.inf), ("validation_fraction", 1.0)):
         value = given[name]
         if not isinstance(value, numbers.Real) or isinstance(value, bool) or not 0 < float(value) < below:
@@ -78,8 +93,6 @@ def check_method(given: Parameters) -> None:
 
 def check_stored_data(given: Parameters) -> None:
     """Refuse a method that keeps data of earlier tasks, unless that was allowed."""
-    if not isinstance(given["allow_stored_data"], bool):
-        raise InputError(f"allow_stored_data = {given['allow_stored_data']!r}: it must be True or False")
     if method_facts(given["method"]).keeps_data and not given["allow_stored_data"]:
         raise InputError(
             f"method = {given['method']!r} keeps data of earlier tasks: real samples would be in the model, and in its "
@@ -110,6 +123,7 @@ def learner_arguments(structure: Parameters) -> dict[str, Any]:
         "hidden": int(structure["hidden"]),
         "latent": int(structure["latent"]),
         "fidelity": fidelity_from(structure["fidelity"]),
+        "forgettable": bool(structure["forgettable"]),
     }
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from relive._util.seeds import stream
-from relive.classifier.answers import most_likely_classes
+from relive.classifier.answers import most_likely_classes, without_forgotten
 from relive.classifier.lessons import Lesson, Name
 from relive.core.learner import Learner
 from relive.networks import GenerativeClassifier
@@ -58,7 +58,7 @@ def agreement(before: Learner, after: Learner, seed: int) -> dict[int, tuple[int
     """
     if not isinstance(before.net, GenerativeClassifier):
         return {}
-    x = before.net.generate(ASKED, stream(seed, f"agreement {before.seen}"))
+    x = without_forgotten(before, before.net.generate(ASKED, stream(seed, f"agreement {before.seen}")))
     counts: dict[int, tuple[int, int]] = {}
     for task in range(before.seen) if before.scenario.needs_task else [before.seen - 1]:
         then, now = most_likely_classes(before, x, task), most_likely_classes(after, x, task)
@@ -68,17 +68,18 @@ def agreement(before: Learner, after: Learner, seed: int) -> dict[int, tuple[int
     return counts
 
 
-def dreamt_shares(learner: Learner, seed: int) -> dict[int, float]:
-    """Return the share of each class in what a learner would replay; empty if it generates nothing, or in Task-IL."""
+def dreamt_counts(learner: Learner, seed: int) -> dict[int, int]:
+    """Return how often each class is in what a learner would replay; empty if it generates nothing, or in Task-IL."""
     if not isinstance(learner.net, GenerativeClassifier) or learner.scenario.needs_task:
         return {}
-    x = learner.net.generate(ASKED, stream(seed, "report"))
+    x = without_forgotten(learner, learner.net.generate(ASKED, stream(seed, "report")))
     classes, counts = np.unique(most_likely_classes(learner, x, learner.seen - 1), return_counts=True)
-    return {int(c): float(n / ASKED) for c, n in zip(classes, counts, strict=True)}
+    return {int(c): int(n) for c, n in zip(classes, counts, strict=True)}
 
 
-def memories(labels: Sequence[Any], lessons: Sequence[Lesson], dreamt: Mapping[int, float]) -> list[Memory]:
-    """Return what is known of each class; ``dreamt`` has shares by position, and is empty if nothing is generated."""
+def memories(labels: Sequence[Any], lessons: Sequence[Lesson], counts: Mapping[int, float]) -> list[Memory]:
+    """Return what is known of each class; ``counts`` are of what is dreamt, by position, and none if nothing is."""
+    dreamt = {p: n / sum(counts.values()) for p, n in counts.items()}
     return [_memory(label, c, lessons, dreamt) for c, label in enumerate(labels)]
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NoReturn
+from typing import Any, NoReturn
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -90,6 +92,20 @@ def choose_held_out(target: Tensor, fraction: float, rng: torch.Generator) -> Te
             chosen[i] = True
             left[target[i]] -= 1
             wanted -= 1
+    return chosen
+
+
+def choose_tested(y: npt.NDArray[Any], fraction: float, rng: torch.Generator) -> npt.NDArray[np.bool_]:
+    """Choose a share of each class's samples, rounded down, (n,) bool; every class keeps at least one to learn from.
+
+    >>> choose_tested(np.repeat([3, 5], [20, 9]), 0.1, torch.Generator().manual_seed(0)).nonzero()[0].shape
+    (2,)
+    """
+    chosen = np.zeros(len(y), dtype=bool)
+    for label in np.unique(y) if fraction else ():
+        mine = np.flatnonzero(y == label)
+        order = torch.randperm(len(mine), generator=rng).numpy()
+        chosen[mine[order[: min(int(fraction * len(mine)), len(mine) - 1)]]] = True
     return chosen
 
 

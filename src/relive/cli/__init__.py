@@ -15,7 +15,22 @@ from typing import Annotated
 import typer
 
 from relive._util.errors import ReliveError
-from relive.cli import collect, compare, data, evaluate, fit, grid, inspect, methods, paper, predict, report, run, table
+from relive.cli import (
+    change,
+    collect,
+    compare,
+    data,
+    evaluate,
+    fit,
+    grid,
+    inspect,
+    methods,
+    paper,
+    predict,
+    report,
+    run,
+    table,
+)
 from relive.cli.console import err
 
 app = typer.Typer(
@@ -38,6 +53,9 @@ app.command(name="fit", epilog=fit.EXAMPLES)(fit.command)
 app.command(name="predict", epilog=predict.EXAMPLES)(predict.command)
 app.command(name="evaluate", epilog=evaluate.EXAMPLES)(evaluate.command)
 app.command(name="inspect", epilog=inspect.EXAMPLES)(inspect.command)
+app.command(name="forget", epilog=change.FORGET_EXAMPLES)(change.forget)
+app.command(name="rename", epilog=change.RENAME_EXAMPLES)(change.rename)
+app.command(name="merge", epilog=change.MERGE_EXAMPLES)(change.merge)
 app.command(name="rollback", epilog=fit.ROLLBACK_EXAMPLES)(fit.rollback)
 app.command(name="methods", epilog=methods.EXAMPLES)(methods.command)
 app.add_typer(data.app, name="data")

@@ -30,16 +30,22 @@ COLOUR = Annotated[
     bool | None, typer.Option("--colour/--grey", help="Whether pictures keep their colours.", show_default="grey")
 ]
 AGAIN = Annotated[bool, typer.Option("--again", help="Learn data once more that were learned already.")]
-KEEP = Annotated[
-    int | None,
-    typer.Option(min=0, metavar="N", help="Keep the N earlier versions of MODEL beside it.", show_default="as before"),
-]
 THREADS = Annotated[int, typer.Option(min=1, help="Threads of one matrix product.")]
 QUIET = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
+TESTED, LARGE = 0.1, 200  # of tasks with so many samples or more, such a share is tested on
 NEW = "Options of a new model"
 LEARNING = "Options of learning, remembered for the tasks to come"
 # what may change from task to task
-CHANGEABLE = ("iterations", "learning_rate", "batch_size", "early_stopping", "n_jobs", "allow_stored_data")
+CHANGEABLE = (
+    "iterations",
+    "learning_rate",
+    "batch_size",
+    "early_stopping",
+    "n_jobs",
+    "allow_stored_data",
+    "holdout",
+    "consolidate_every",
+)
 
 
 METHOD = Annotated[
@@ -54,6 +60,12 @@ ALLOW_STORED_DATA = Annotated[
     bool,
     typer.Option(
         "--allow-stored-data", help="Let the method keep real samples, which are then in MODEL.", rich_help_panel=NEW
+    ),
+]
+FORGETTABLE = Annotated[
+    bool,
+    typer.Option(
+        "--forgettable", help="Keep sums for each class, so that `relive forget` leaves no trace.", rich_help_panel=NEW
     ),
 ]
 ENCODER = Annotated[
@@ -121,6 +133,27 @@ EARLY = Annotated[
         rich_help_panel=LEARNING,
     ),
 ]
+HOLDOUT = Annotated[
+    float | None,
+    typer.Option(
+        min=0,
+        max=0.9,
+        help="A share of each class that is not learned but tested on; 0 for none.",
+        show_default="0.1 of tasks of 200 samples or more",
+        rich_help_panel=LEARNING,
+    ),
+]
+EVERY = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        metavar="N",
+        help="Networks: gather samples in MODEL until there are N, then learn them as a task; needs "
+        "--allow-stored-data.",
+        show_default="learn at once",
+        rich_help_panel=LEARNING,
+    ),
+]
 SEED = Annotated[
     int | None, typer.Option(help="Where all randomness comes from.", show_default="0", rich_help_panel=NEW)
 ]
@@ -130,6 +163,10 @@ EXAMPLES = """Examples:
 relive fit flowers.safetensors spring.csv --label species  (a new model)
 
 relive fit flowers.safetensors summer.csv --keep 3  (goes on with it, and keeps what it was)
+
+relive fit faces.safetensors faces.npz --forgettable  (a class can be forgotten without trace: relive forget)
+
+relive fit flowers.safetensors autumn.csv --holdout 0.2  (a fifth is tested on, not learned; --holdout 0 for none)
 
 relive fit signs.safetensors photos/ --size 32 --colour  (photos/stop/1.jpg, photos/yield/7.jpg, …)
 
@@ -151,7 +188,7 @@ def command(
     size: SIZE = None,
     colour: COLOUR = None,
     again: AGAIN = False,
-    keep: KEEP = None,
+    keep: models.KEEP = None,
     threads: THREADS = 1,
     quiet: QUIET = False,
     allow_code: models.ALLOW_CODE = False,
@@ -159,6 +196,7 @@ def command(
     scenario: SCENARIO = None,
     settings: SETTINGS = None,
     allow_stored_data: ALLOW_STORED_DATA = False,
+    forgettable: FORGETTABLE = False,
     encoder: ENCODER = None,
     shape: SHAPE = None,
     iterations: ITERATIONS = None,
@@ -169,6 +207,8 @@ def command(
     likelihood: LIKELIHOOD = None,
     fidelity: FIDELITY = None,
     early_stopping: EARLY = None,
+    holdout: HOLDOUT = None,
+    consolidate_every: EVERY = None,
     seed: SEED = None,
 ) -> None:
     """Teach a model one more task, from data of your own; MODEL is made if it is not there.
@@ -183,6 +223,7 @@ def command(
         "scenario": scenario,
         "settings": {name: number(name, value) for name, value in pairs("--set", settings).items()} or None,
         "allow_stored_data": allow_stored_data or None,
+        "forgettable": forgettable or None,
         "encoder": encoder,
         "shape": shape_from(shape) if shape is not None else None,
         "iterations": iterations,
@@ -193,6 +234,8 @@ def command(
         "likelihood": likelihood,
         "fidelity": fidelity,
         "early_stopping": early_stopping,
+        "holdout": holdout,
+        "consolidate_every": consolidate_every,
         "random_state": seed,
         "n_jobs": threads,
     }
@@ -233,7 +276,7 @@ def rollback(model: models.MODEL, allow_code: models.ALLOW_CODE = False) -> None
         undone = roll_back(path, check=lambda version: load(version, allow_code=allow_code))
     restored = load(path, allow_code=allow_code)
     tasks = ", ".join(str(lesson.name) for lesson in restored.lessons_)
-    out.print(f"model     {model}: {_known(restored)} (tasks: {tasks})", markup=False)
+    out.print(f"model     {model}: {models.known(restored)} (tasks: {tasks})", markup=False)
     if undone is not None:
         out.print(f"undone    {undone}, to be removed when it is no longer wanted", markup=False)
     if not models.fit_notes(restored).get("keep"):
@@ -261,7 +304,7 @@ def _fit(
 
     from relive._util.threads import check_threads
     from relive.classifier.estimator import ContinualClassifier
-    from relive.classifier.history import keeping, locked, tidy
+    from relive.classifier.history import locked, tidy
     from relive.classifier.modelfile import load
 
     check_threads(given["n_jobs"])
@@ -280,14 +323,13 @@ def _fit(
         if samples.image is not None:
             given.setdefault("shape", samples.image)
         model = ContinualClassifier(**given) if old is None else old
+        said = given.get("holdout", models.fit_notes(old).get("holdout"))
+        model.set_params(holdout=said if isinstance(said, float) else TESTED * (len(samples.x) >= LARGE))
         _learn(model, samples, task, quiet)
+        if isinstance(said, float):
+            model.notes_[models.NOTES] = models.fit_notes(model) | {"holdout": said}
         _note(model, samples, names, keep, first=old is None)
-        n = models.fit_notes(model).get("keep")
-        if isinstance(n, int) and n >= 0:
-            with keeping(path, n):
-                model.save(path)
-        else:
-            model.save(path)
+        models.store(model, path)
     return model
 
 
@@ -311,6 +353,10 @@ def _learn(model: ContinualClassifier, samples: Samples, task: str | None, quiet
 
     with progress, models.plain_errors():
         model.partial_fit(models.as_features(samples), samples.y, task, on_step=stepped)
+        if (
+            not model.__sklearn_is_fitted__()
+        ):  # the first data are learned at once: there is no model to store otherwise
+            model.consolidate()
 
 
 def _note(
@@ -339,6 +385,11 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 def _show(model: ContinualClassifier, path: Path) -> None:
     """Print what was learned, and how well everything is remembered."""
+    if model.pending_:
+        out.print(f"waiting   {models.counted(model.pending_, 'sample')} of {model.consolidate_every}", markup=False)
+        out.print(f"model     {path}, {models.size_of(path)}: {models.known(model)}", markup=False)
+        out.print(models.DATA_NOTE, markup=False)
+        return
     lesson = model.lessons_[-1]
     counts = [f"{model.labels_[c]} ({count})" for c, count in zip(lesson.classes, lesson.counts, strict=True) if count]
     how = models.learned_how(lesson.iterations)
@@ -346,11 +397,10 @@ def _show(model: ContinualClassifier, path: Path) -> None:
         out.print(f"method    {model.choice_.method}, chosen: {model.choice_.reason}", markup=False)
     out.print(f"learned   task {lesson.name} in {models.duration(lesson.seconds)}, {how}", markup=False)
     out.print(f"classes   {', '.join(counts)}", markup=False)
-    out.print(f"model     {path}, {models.size_of(path)}: {_known(model)}", markup=False)
+    n, right = lesson.test
+    if n:
+        out.print(f"tested    {100 * right / n:.1f} % on {models.counted(n, 'held-out sample')}", markup=False)
+    out.print(f"model     {path}, {models.size_of(path)}: {models.known(model)}", markup=False)
     if models.holds_data(model):
         out.print(models.DATA_NOTE, markup=False)
     models.print_memory(model)
-
-
-def _known(model: ContinualClassifier) -> str:
-    return f"{models.counted(model.n_tasks_, 'task')}, {models.counted(len(model.classes_), 'class')}"

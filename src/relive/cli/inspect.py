@@ -24,6 +24,8 @@ PICTURE = Annotated[
     Path | None,
     typer.Option(metavar="FILE.png", help="Draw what the model replays, a row per class, if it is pictures."),
 ]
+DONE = {"forget": "forgot", "rename": "renamed", "merge": "merged"}
+INTO = {"rename": "to", "merge": "into"}
 REPLAYED, SHOWN = 1000, 20  # samples generated for a picture, and how many of each class are shown
 
 EXAMPLES = """Examples:
@@ -74,7 +76,9 @@ def _about(model: ContinualClassifier, path: Path, versions: dict[str, str]) -> 
         "image": models.image_of(model),
         "tasks": [_task(model, lesson) for lesson in model.lessons_],
         "classes": [asdict(memory) for memory in model.report()],
+        "waiting": model.pending_,
         "declared": [label for label in model.classes_.tolist() if label not in model.labels_.tolist()],
+        "changes": [asdict(change) for change in model.changes_],
         "versions": versions,
         "kept": [str(version) for version in kept(path)],
     }
@@ -94,6 +98,10 @@ def _task(model: ContinualClassifier, lesson: Lesson) -> dict[str, Any]:
         "iterations": lesson.iterations,
         "seconds": lesson.seconds,
         "digest": lesson.digest,
+        "tested": [
+            {"label": model.labels_[c].item(), "samples": n, "right": right} for c, (n, right) in lesson.tested.items()
+        ],
+        "gathered": lesson.batches,
     }
 
 
@@ -108,23 +116,32 @@ def _show(model: ContinualClassifier, path: Path, about: dict[str, Any]) -> None
     out.print(models.DATA_NOTE if about["holds_data"] else "data      no sample is in this file", markup=False)
     out.print(f"features  {model.n_features_in_}{image}{_names(about['feature_names'])}", markup=False)
     tasks = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("task", "learned at (UTC)", "samples", "classes", "iterations", "time"):
+    some_tested = any(task["tested"] for task in about["tasks"])
+    headings = ["task", "learned at (UTC)", "samples", "classes", "iterations", "time"]
+    for heading in [*headings, "tested"] if some_tested else headings:
         tasks.add_column(
             heading,
-            justify="right" if heading in ("samples", "iterations", "time") else "left",
+            justify="right" if heading in ("samples", "iterations", "time", "tested") else "left",
             no_wrap=heading != "classes",
         )
     for task in about["tasks"]:
         tasks.add_row(
-            out.escape(str(task["name"])),
+            out.escape(str(task["name"])) + (f" (+{task['gathered'] - 1})" if task["gathered"] > 1 else ""),
             task["learned_at"].replace("T", " ").removesuffix("+00:00"),
             f"{task['samples']:,}",
             out.escape(", ".join(f"{c['label']} ({c['samples']})" for c in task["classes"])),
             str(task["iterations"] or "closed form"),
             models.duration(task["seconds"]),
+            *([_tested(task["tested"])] if some_tested else []),
         )
     out.print()
     out.print(tasks)
+    if about["waiting"]:
+        out.print(f"waiting   {models.counted(about['waiting'], 'sample')}, not learned yet", markup=False)
+    for change in about["changes"]:
+        when = change["changed_at"].replace("T", " ").removesuffix("+00:00")
+        to = "" if change["into"] is None else f" {INTO[change['what']]} {change['into']}"
+        out.print(f"changed   {when}: {DONE[change['what']]} {', '.join(map(str, change['labels']))}{to}", markup=False)
     models.print_memory(model)
     out.print()
     shown = {name: value for name, value in about["parameters"].items() if value is not None}
@@ -132,6 +149,11 @@ def _show(model: ContinualClassifier, path: Path, about: dict[str, Any]) -> None
     out.print(f"versions  {', '.join(f'{name} {value}' for name, value in about['versions'].items())}", markup=False)
     if about["kept"]:
         out.print(f"earlier   {', '.join(about['kept'])}", markup=False)
+
+
+def _tested(by_class: list[dict[str, Any]]) -> str:
+    n, right = (sum(c[key] for c in by_class) for key in ("samples", "right"))
+    return f"{100 * right / n:.1f} % of {n}" if n else "–"
 
 
 def _names(names: list[str]) -> str:

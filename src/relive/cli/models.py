@@ -38,8 +38,14 @@ ALLOW_CODE = Annotated[
     bool,
     typer.Option("--allow-code", help="Run the code that MODEL names, my_file.py:MyMethod: only if you trust MODEL."),
 ]
+KEEP = Annotated[
+    int | None,
+    typer.Option(min=0, metavar="N", help="Keep the N earlier versions of MODEL beside it.", show_default="as before"),
+]
 DEFAULTS = {"label": "label", "x": "X", "y": "y"}
-DATA_NOTE = "data      REAL SAMPLES of the tasks learned are in this file: its method keeps them"
+DATA_NOTE = (
+    "data      REAL SAMPLES of the tasks learned are in this file: its method keeps them, or they wait to be learned"
+)
 NOTES = "fit"  # what of the model's notes is about reading and keeping
 
 
@@ -54,11 +60,23 @@ def fit_notes(model: ContinualClassifier | None) -> dict[str, Any]:
     return dict(notes) if isinstance(notes, dict) else {}
 
 
+def store(model: ContinualClassifier, path: Path) -> None:
+    """Write a model to its file, keeping as many earlier versions as was asked for. Only for who holds the lock."""
+    from relive.classifier.history import keeping
+
+    n = fit_notes(model).get("keep")
+    if isinstance(n, int) and n >= 0:
+        with keeping(path, n):
+            model.save(path)
+    else:
+        model.save(path)
+
+
 def holds_data(model: ContinualClassifier) -> bool:
     """Say whether real samples of earlier tasks are in a model."""
     from relive.methods import method_facts
 
-    return method_facts(model.choice_.method).keeps_data
+    return method_facts(model.choice_.method).keeps_data or model.pending_ > 0
 
 
 def image_of(model: ContinualClassifier | None) -> tuple[int, ...] | None:
@@ -232,6 +250,11 @@ def counted(n: int, thing: str) -> str:
     """
     ending = "" if n == 1 else "es" if thing.endswith("s") else "s"
     return f"{n:,} {thing}{ending}"
+
+
+def known(model: ContinualClassifier) -> str:
+    """Return how much a model has learned."""
+    return f"{counted(model.n_tasks_, 'task')}, {counted(len(model.classes_), 'class')}"
 
 
 def size_of(path: Path) -> str:

@@ -59,6 +59,8 @@ class Learner:
         The paper's text or its code, choice by choice.
     likelihood
         What a generator takes inputs for: ``"bernoulli"`` in [0, 1], ``"gaussian"`` for standardised features.
+    forgettable
+        Whether a method that can is to keep what it needs to forget a class without trace.
     """
 
     def __init__(
@@ -78,6 +80,7 @@ class Learner:
         seed: int = 0,
         fidelity: Fidelity = AS_RUN,
         likelihood: str = "bernoulli",
+        forgettable: bool = False,
     ) -> None:
         facts = facts_of(type(method))
         facts.check_scenario(scenario.name)
@@ -91,7 +94,7 @@ class Learner:
         )
         self._make_optimizer = optimizer_factory(optimizer)
         place = device_of(device)
-        self._build(Problem(sizes, scenario.to(place), batch_size, fidelity, place))
+        self._build(Problem(sizes, scenario.to(place), batch_size, fidelity, place, forgettable))
         self.batch_rng = stream(seed, "batches")
         self.noise_rng = stream(seed, "noise")
         self.seen = 0
@@ -127,6 +130,17 @@ class Learner:
         self.optimizer.load_state(optimizer)
         fill(self.net, learned)
         self.method.grow(self.net)
+
+    @torch.no_grad()
+    def forget(self, scenario: Scenario) -> None:
+        """Drop what is kept of the classes that are gone in this scenario, and were not in the one of now."""
+        self.method.forget(self.net, scenario.gone - self.scenario.gone)
+        self.grow(scenario)
+
+    @torch.no_grad()
+    def merge(self, into: int, other: int) -> None:
+        """Take two classes for one, as far as the method can; the units of both answer with it from now on."""
+        self.method.merge(self.net, into, other)
 
     def learn(self, tasks: Sequence[Task], iterations: int, on_step: OnStep | None = None) -> None:
         """Learn the last of ``tasks``; the ones before it are the tasks of earlier calls, in order.
@@ -222,7 +236,7 @@ class Learner:
     def end(self, learned: Sequence[Part]) -> None:
         """Let the method take what it needs later from what was learned since ``begin``."""
         self.method.after_task(self.net, learned, self.seen)
-        if not all(t.isfinite().all() for t in (*self.optimizer.parameters, *self.method.state().values())):
+        if not (all(t.isfinite().all() for t in self.optimizer.parameters) and self.method.is_finite()):
             raise ReliveError(
                 "training diverged in the task's last step: not all of what was learned is finite. "
                 "Lower the method's strength or the learning rate"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -21,13 +21,17 @@ from relive.networks import Classifier, Sizes
 
 @dataclass(frozen=True)
 class Problem:
-    """What a method is told once: the network's sizes, the scenario, rows per step, fidelity choices, the device."""
+    """What a method is told once: the network's sizes, the scenario, rows per step, fidelity choices, the device.
+
+    ``forgettable`` asks a method that can to keep what it needs to forget a class without trace.
+    """
 
     sizes: Sizes
     scenario: Scenario
     batch_size: int
     fidelity: Fidelity
     device: torch.device
+    forgettable: bool = False
 
 
 class Method:
@@ -41,6 +45,9 @@ class Method:
     """
 
     takes_steps: ClassVar[bool] = True  # whether it learns by gradient steps; a closed form learns in ``after_task``
+    heeds_tasks: ClassVar[bool] = True  # whether it makes a difference in which tasks samples came, in Class-IL
+    can_forget: ClassVar[bool] = False  # whether it heeds ``problem.forgettable``
+    forgets_exactly: bool = False  # whether a class that it forgets leaves no trace; known once it was built
     facts: ClassVar[MethodFacts]  # optional: a user's class may say title, settings' limits and so on as attributes
     problem: Problem
 
@@ -84,9 +91,23 @@ class Method:
     def grow(self, net: Classifier) -> None:
         """Make what is remembered per parameter as large as a network that has got more output units."""
 
+    def forget(self, net: Classifier, gone: Collection[int]) -> None:
+        """Drop what is kept of each of these classes; nothing is answered with them from now on.
+
+        ``gone`` are ids of the scenario's classes. ``build`` and ``grow`` are called next, with a scenario whose active
+        units are without them; that alone is enough for a method that keeps nothing of single classes.
+        """
+
+    def merge(self, net: Classifier, into: int, other: int) -> None:
+        """Count what is kept of a class as another's: both have one label now, and their probabilities are added up."""
+
     def state(self) -> dict[str, Tensor]:
         """Return all that the method remembers between tasks, apart from the network."""
         return {}
+
+    def is_finite(self) -> bool:
+        """Say whether all that the method remembers is finite."""
+        return all(bool(tensor.isfinite().all()) for tensor in self.state().values())
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         """Take back what ``state`` returned."""

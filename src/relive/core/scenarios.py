@@ -6,7 +6,7 @@ Everything else asks the scenario and never for its name.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import ClassVar, Self
 
 import torch
@@ -25,6 +25,8 @@ class Scenario(ABC):
         For each task, in order, the ids of its classes. A label within a task is a position in that tuple.
     device
         Where its tensors are.
+    gone
+        Ids of classes that were forgotten: nothing is answered with them any more.
     """
 
     name: str
@@ -32,18 +34,21 @@ class Scenario(ABC):
     needs_task: ClassVar[bool] = False  # whether a question must say which task it belongs to
     shares_units: ClassVar[bool] = False  # whether all tasks answer with the same units
 
-    def __init__(self, classes: Sequence[Sequence[int]], device: torch.device | str = "cpu") -> None:
+    def __init__(
+        self, classes: Sequence[Sequence[int]], device: torch.device | str = "cpu", gone: Collection[int] = ()
+    ) -> None:
         self.classes = [tuple(ids) for ids in classes]
         self.device = device
+        self.gone = frozenset(gone)
         self._active: dict[tuple[int, int], Tensor] = {}
 
     def to(self, device: torch.device) -> Self:
         """Return the same scenario with its tensors on a device."""
-        return type(self)(self.classes, device)
+        return type(self)(self.classes, device, self.gone)
 
     def only(self, tasks: Sequence[int]) -> Self:
         """Return the scenario that has these of the tasks alone, in this order."""
-        return type(self)([self.classes[task] for task in tasks], self.device)
+        return type(self)([self.classes[task] for task in tasks], self.device, self.gone)
 
     @property
     @abstractmethod
@@ -76,8 +81,15 @@ class Scenario(ABC):
             mask = torch.zeros(self.width, dtype=torch.bool, device=self.device)
             for other in self._active_tasks(task, seen):
                 mask[self.units(other)] = True
-            self._active[task, seen] = mask
+            self._active[task, seen] = mask & ~self.forgotten(task, seen)
         return self._active[task, seen]
+
+    def forgotten(self, task: int, seen: int) -> Tensor:
+        """Return the units of forgotten classes that a row of ``task`` could once be answered with: (width,) bool."""
+        mask = torch.zeros(self.width, dtype=torch.bool, device=self.device)
+        for other in self._active_tasks(task, seen) if self.gone else ():
+            mask[self.units(other)[[identity in self.gone for identity in self.classes[other]]]] = True
+        return mask
 
 
 class TaskIL(Scenario):
@@ -144,8 +156,10 @@ class ClassIL(Scenario):
     name = "class"
     title = "Class-IL"
 
-    def __init__(self, classes: Sequence[Sequence[int]], device: torch.device | str = "cpu") -> None:
-        super().__init__(classes, device)
+    def __init__(
+        self, classes: Sequence[Sequence[int]], device: torch.device | str = "cpu", gone: Collection[int] = ()
+    ) -> None:
+        super().__init__(classes, device, gone)
         self._unit: dict[int, int] = {}
         for ids in self.classes:
             for identity in ids:
@@ -171,8 +185,8 @@ class ClassIL(Scenario):
 SCENARIOS: dict[str, type[Scenario]] = {scenario.name: scenario for scenario in (TaskIL, DomainIL, ClassIL)}
 
 
-def scenario_of(name: str, classes: Sequence[Sequence[int]]) -> Scenario:
-    """Return the scenario of that name for tasks with these classes."""
+def scenario_of(name: str, classes: Sequence[Sequence[int]], gone: Collection[int] = ()) -> Scenario:
+    """Return the scenario of that name for tasks with these classes, some of them forgotten."""
     if name not in SCENARIOS:
         raise unknown("scenario", name, SCENARIOS)
-    return SCENARIOS[name](classes)
+    return SCENARIOS[name](classes, gone=gone)

@@ -41,8 +41,8 @@ class Analytic(ClosedForm):
         self.ridge = ridge
         self.numbers = numbers
 
-    def width(self, sizes: Sizes) -> int:
-        return width_within(self.numbers, sizes)
+    def width(self, sizes: Sizes, forgettable: bool = False) -> int:
+        return width_within(self.numbers, sizes, forgettable=forgettable)
 
     def readout(self, sums: Sums) -> tuple[Tensor, Tensor]:
         return ridge_readout(sums, self.ridge)
@@ -58,17 +58,18 @@ def ridge_readout(sums: Sums, ridge: float = 0.0) -> tuple[Tensor, Tensor]:
     return weight, share / sigma2 - weight @ sums.mean
 
 
-def width_within(numbers: float, sizes: Sizes, per_class: int = 0) -> int:
+def width_within(numbers: float, sizes: Sizes, per_class: int = 0, forgettable: bool = False) -> int:
     """Return the largest number of features with which no more numbers are kept than allowed.
 
-    Of d features there are d (d + 1) / 2 products, a sum and a weight per class, and what their encoder keeps; and
-    ``per_class`` numbers for each class.
+    Of d features there are d (d + 1) / 2 products, for each class if these are to be forgettable, a sum and a weight
+    per class, and what their encoder keeps; and ``per_class`` numbers for each class.
     """
 
     def too_many(width: int) -> bool:
         with torch.device("meta"):
             encoder, d = make_encoder(replace(sizes, hidden=width), torch.Generator())
         kept = sum(t.numel() for t in encoder.state_dict().values())
-        return bool(d * (d + 1) // 2 + CLASSES * (2 * (d + 1) + per_class) + kept > numbers)
+        products = (CLASSES if forgettable else 1) * d * (d + 1) // 2
+        return bool(products + CLASSES * (2 * (d + 1) + per_class) + kept > numbers)
 
     return max(1, bisect_left(range(1, math.isqrt(int(2 * numbers))), True, key=too_many))

@@ -20,7 +20,7 @@ by the number of pixels (``generative_loss``) and distillation by that of active
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import ClassVar
 
 import torch
@@ -50,7 +50,8 @@ class BIR(GenerativeReplay):
 
     def build(self, problem: Problem, rng: torch.Generator) -> Classifier:
         self.problem = problem
-        net = ConditionalClassifier(problem.sizes, classes.count(problem.scenario), self.gate, rng)
+        gone = classes.numbers_of(problem.scenario, problem.scenario.gone)
+        net = ConditionalClassifier(problem.sizes, classes.count(problem.scenario), self.gate, rng, gone)
         self.n_gates_ = net.gates.numel()
         return net
 
@@ -66,7 +67,8 @@ class BIR(GenerativeReplay):
             (group, number): task
             for group, members in enumerate(scenario.groups(known))
             for task in members
-            for number in classes.numbers(scenario, task).tolist()
+            for c, number in zip(scenario.classes[task], classes.numbers(scenario, task).tolist(), strict=True)
+            if c not in scenario.gone
         }
         return torch.tensor([(*kind, task) for kind, task in kinds.items()])
 
@@ -92,6 +94,11 @@ class BIR(GenerativeReplay):
 
     def after_task(self, net: Classifier, learned: Sequence[Part], seen: int) -> None:
         conditional(net).met.fill_(classes.count(self.problem.scenario, seen))
+
+    def forget(self, net: Classifier, gone: Collection[int]) -> None:
+        numbers = sorted(classes.numbers_of(self.problem.scenario, gone))
+        conditional(net).means[numbers] = 0
+        conditional(net).logvars[numbers] = 0
 
     def stored_numbers(self, tasks: Sequence[Task]) -> int:
         return self.n_gates_

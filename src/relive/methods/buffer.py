@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import torch
 from torch import Tensor
@@ -57,6 +57,12 @@ class Buffer:
         task = self.task[drawn]
         active = torch.stack([scenario.active(k, seen) for k in range(seen)])[task]
         return hard_rows(self.x[drawn], self.unit[drawn], active, task)
+
+    def drop(self, numbers: Collection[int]) -> None:
+        """Throw away the samples of classes with these numbers."""
+        kept = torch.tensor([i for i, c in enumerate(self.number.tolist()) if c not in numbers], dtype=torch.long)
+        for name, column in self.state().items():
+            setattr(self, name, column[kept.to(column.device)])
 
     def state(self) -> dict[str, Tensor]:
         """Return all that is kept."""

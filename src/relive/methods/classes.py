@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import torch
 from torch import Tensor
 
@@ -22,6 +24,12 @@ def count(scenario: Scenario, tasks: int | None = None) -> int:
 def numbers(scenario: Scenario, task: int) -> Tensor:
     """Return the number of each class of a task, (classes,); they are counted in the order in which they came."""
     return ClassIL(scenario.classes).units(task)
+
+
+def numbers_of(scenario: Scenario, ids: Collection[int]) -> set[int]:
+    """Return the numbers of the classes with these ids."""
+    tasks = enumerate(scenario.classes)
+    return {n for k, own in tasks for c, n in zip(own, numbers(scenario, k).tolist(), strict=True) if c in ids}
 
 
 def of_units(scenario: Scenario, tasks: int) -> Tensor:

@@ -10,12 +10,20 @@ within and over all classes, and so the nearest mean (:mod:`relive.methods.ncm`)
 
 In Domain-IL, where tasks share output units, every task's classes are summed apart, and the evidence for a unit is
 added up over them: a class may look different in every domain.
+
+A class is forgotten by taking its sums away. That is exact where P is kept for each class (``forgettable``), or is not
+needed. Otherwise the class's part of P is not known: its mean and the covariance that all classes share stand for it,
+
+.. math:: P \leftarrow P - n_c (\Sigma + \mu_c \mu_c^\top)
+
+which leaves Σ as it was. Two classes are merged, exactly, by adding their sums.
 """
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, MutableSequence, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -59,6 +67,11 @@ class Sums:
         if self.products is not None:
             self.products.addmm_(h.T, h)
 
+    def copy(self) -> Sums:
+        """Return sums that can be added to without changing these."""
+        products = None if self.products is None else self.products.clone()
+        return Sums(self.count.clone(), self.total.clone(), products)
+
     @property
     def n(self) -> Tensor:
         """How many samples there are in all."""
@@ -85,25 +98,34 @@ class ClosedForm(Method, ABC):
     """What the closed forms share; a subclass says what it needs of the sums, and how the output layer follows."""
 
     takes_steps = False
+    heeds_tasks = False
+    can_forget = True
     needs_products: ClassVar[bool] = True
     sums_: Sums | None = None
+    by_class_: list[Tensor]  # where classes are forgettable: the products of each, instead of those of all
     settled_ = True
+    width_ = 0  # features that an encoder is asked for, once that is known
 
     def build(self, problem: Problem, rng: torch.Generator) -> Classifier:
         self.problem = problem
         classes = problem.scenario.classes
+        self.forgets_exactly = problem.forgettable or not self.needs_products
         self.apart_ = problem.scenario.shares_units  # whether every task's classes are summed apart
         self.starts_ = [sum(map(len, classes[:k])) for k in range(len(classes))]
         cells = full_width(sum(map(len, classes))) if self.apart_ else problem.sizes.units
-        sizes = replace(problem.sizes, units=cells, hidden=self.width(problem.sizes))
+        self.width_ = self.width_ or self.width(problem.sizes, problem.forgettable)
+        sizes = replace(problem.sizes, units=cells, hidden=self.width_)
         net = Classifier(sizes, rng).requires_grad_(False)
         torch.nn.init.zeros_(net.head.weight)
         torch.nn.init.zeros_(net.head.bias)
         self.frozen_ = sum(t.numel() for t in net.state_dict().values())
         if self.sums_ is None:
-            d = net.n_features
+            d, self.by_class_ = net.n_features, []
             zeros = torch.zeros(cells, d, dtype=torch.float64, device=problem.device)
-            self.sums_ = Sums(zeros.new_zeros(cells), zeros, zeros.new_zeros(d, d) if self.needs_products else None)
+            products = zeros.new_zeros(d, d) if self.needs_products else None
+            if problem.forgettable and products is not None:
+                self.by_class_, products = [products] * cells, None
+            self.sums_ = Sums(zeros.new_zeros(cells), zeros, products)
         return net
 
     @property
@@ -112,7 +134,7 @@ class ClosedForm(Method, ABC):
         assert self.sums_ is not None
         return self.sums_
 
-    def width(self, sizes: Sizes) -> int:
+    def width(self, sizes: Sizes, forgettable: bool = False) -> int:
         """Return how many features to ask an encoder for that lets one choose."""
         return sizes.hidden
 
@@ -127,8 +149,17 @@ class ClosedForm(Method, ABC):
         first = self.starts_[task]
         return torch.arange(first, first + len(self.problem.scenario.classes[task]), device=self.problem.device)
 
+    def places(self) -> list[dict[int, int]]:
+        """Return where each class is summed: for all tasks together, or one by one where their sums are apart."""
+        scenario = self.problem.scenario
+        tasks = [dict(zip(ids, self.cells(k).tolist(), strict=True)) for k, ids in enumerate(scenario.classes)]
+        if scenario.needs_task or scenario.shares_units:
+            return tasks
+        return [{c: cell for places in tasks for c, cell in places.items()}]
+
     @torch.no_grad()
     def after_task(self, net: Classifier, learned: Sequence[Part], seen: int) -> None:
+        self.unshare()
         first = not bool(self.sums.count.any())
         for part in learned:
             if first and isinstance(net.encoder, Adapts):
@@ -140,16 +171,62 @@ class ClosedForm(Method, ABC):
                 self.count(net.encoder(part.examples.inputs(rows)).double(), cells[part.examples.labels[rows]])
         self.settled_ = False
 
+    def unshare(self) -> None:
+        """Have sums of one's own, which can be added to in place: until then copies of a method share them."""
+        self.sums_ = self.sums.copy()
+        self.by_class_ = list(self.by_class_)
+
     def count(self, h: Tensor, cell: Tensor) -> None:
         """Take samples with features h (n, features) into the sums, each where its class is summed (n,)."""
         self.sums.add(h, cell)
+        if self.by_class_:
+            add_products(self.by_class_, h, cell)
+
+    def forget(self, net: Classifier, gone: Collection[int]) -> None:
+        self.unshare()
+        self.drop(self.cells_of(gone))
+        self.settled_ = False
+
+    def cells_of(self, ids: Collection[int]) -> list[int]:
+        """Return wherever these classes are summed."""
+        return [cell for places in self.places() for c, cell in places.items() if c in ids]
+
+    def drop(self, cells: list[int]) -> None:
+        """Take the sums of these classes away; they are one's own."""
+        count, means = self.sums.count, self.sums.means
+        products = self.sums.products
+        if products is not None:
+            within = products - (means.T * count) @ means  # n Σ
+            products -= within * (count[cells].sum() / self.sums.n)
+            products -= (means[cells].T * count[cells]) @ means[cells]
+        for cell in cells if self.by_class_ else ():
+            self.by_class_[cell] = torch.zeros_like(self.by_class_[cell])
+        self.sums.count[cells] = 0
+        self.sums.total[cells] = 0
+
+    def merge(self, net: Classifier, into: int, other: int) -> None:
+        self.unshare()
+        for places in self.places():
+            if into in places and other in places:
+                self.move(places[other], places[into])
+        self.settled_ = False
+
+    def move(self, source: int, target: int) -> None:
+        """Add the sums of a class to another's; they are one's own."""
+        for sums in (self.sums.count, self.sums.total):
+            sums[target] += sums[source]
+            sums[source] = 0
+        if self.by_class_:
+            move_products(self.by_class_, source, target)
 
     @torch.no_grad()
     def settle(self, net: Classifier) -> None:
         if self.settled_:
             return
-        there = self.sums.count > 0
-        weight, bias = self.readout(replace(self.sums, count=self.sums.count[there], total=self.sums.total[there]))
+        there, products = self.sums.count > 0, self.sums.products
+        if self.by_class_:
+            products = torch.stack([p for p, some in zip(self.by_class_, there, strict=True) if some]).sum(0)
+        weight, bias = self.readout(Sums(self.sums.count[there], self.sums.total[there], products))
         net.head.weight.zero_()
         net.head.bias.fill_(OFF)
         net.head.weight[there] = weight.to(net.head.weight.dtype)
@@ -175,30 +252,68 @@ class ClosedForm(Method, ABC):
 
     def grow(self, net: Classifier) -> None:
         more = len(net.head.bias) - len(self.sums.count)
-        self.sums_ = replace(
-            self.sums, count=pad(self.sums.count, (0, more)), total=pad(self.sums.total, (0, 0, 0, more))
-        )
+        if more:
+            self.sums_ = replace(
+                self.sums, count=pad(self.sums.count, (0, more)), total=pad(self.sums.total, (0, 0, 0, more))
+            )
+            if self.by_class_:
+                self.by_class_ = [*self.by_class_, *[torch.zeros_like(self.by_class_[0])] * more]
         self.settled_ = False
 
     def state(self) -> dict[str, Tensor]:
         state = {"count": self.sums.count, "total": self.sums.total}
-        if self.sums.products is not None:  # it is symmetric
-            state["products"] = self.sums.products[*torch.triu_indices(*self.sums.products.shape)]
+        if self.sums.products is not None:
+            state["products"] = half(self.sums.products)
+        if self.by_class_:
+            state["products"] = torch.stack([half(products) for products in self.by_class_])
         return state
 
+    def is_finite(self) -> bool:
+        """Look at the sums, and at a product of each feature: no other is larger than the largest two of these."""
+        squares = [p.diagonal() for p in (self.sums.products, *self.by_class_) if p is not None]
+        return all(bool(t.isfinite().all()) for t in (self.sums.count, self.sums.total, *squares))
+
     def load_state(self, state: dict[str, Tensor]) -> None:
-        products = self.sums.products
-        if products is not None:
-            products = torch.zeros_like(products)
-            products[*torch.triu_indices(*products.shape)] = state["products"]
-            products += products.triu(1).T
+        d, products = self.sums.total.shape[1], None
+        if self.by_class_:
+            self.by_class_ = [whole(packed, d) for packed in state["products"]]
+        elif self.sums.products is not None:
+            products = whole(state["products"], d)
         self.sums_ = Sums(state["count"].clone(), state["total"].clone(), products)
         self.settled_ = True  # the output layer was stored too
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        other = super().__deepcopy__(memo)
-        other.settled_ = self.settled_  # the network is copied as it is
-        return other
+        """Return a method that goes on by itself; sums are shared until one of both adds to them."""
+        return copy.copy(self)
 
     def stored_numbers(self, tasks: Sequence[Task]) -> int:
         return int(self.frozen_) + super().stored_numbers(tasks)
+
+
+def add_products(by_class: MutableSequence[Tensor], h: Tensor, cell: Tensor) -> None:
+    """Add the products of features h (n, features) to those of each row's class (n,); what was there is not changed."""
+    for c in torch.unique(cell).tolist():
+        mine = h[cell == c]
+        by_class[c] = by_class[c].addmm(mine.T, mine)
+
+
+def move_products(by_class: MutableSequence[Tensor], source: int, target: int) -> None:
+    """Add a class's products to another's."""
+    by_class[target] = by_class[target] + by_class[source]
+    by_class[source] = torch.zeros_like(by_class[source])
+
+
+def half(products: Tensor) -> Tensor:
+    """Return the numbers of a symmetric matrix (n, n) that tell all others, (n (n + 1) / 2,)."""
+    return products[*torch.triu_indices(*products.shape)]
+
+
+def whole(packed: Tensor, n: int) -> Tensor:
+    """Return the symmetric matrix (n, n) that :func:`half` was given.
+
+    >>> whole(half(torch.tensor([[1.0, 2.0], [2.0, 3.0]])), 2).tolist()
+    [[1.0, 2.0], [2.0, 3.0]]
+    """
+    products = packed.new_zeros(n, n)
+    products[*torch.triu_indices(n, n)] = packed
+    return products + products.triu(1).T

@@ -23,12 +23,11 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
 
 from relive.core.method import Problem
 from relive.methods.analytic import ridge_readout, width_within
 from relive.methods.catalogue import METHODS
-from relive.methods.closed_form import ClosedForm, Sums
+from relive.methods.closed_form import ClosedForm, Sums, add_products, half, move_products, whole
 from relive.methods.ridge import chosen_ridge
 from relive.methods.slda import linear_discriminant
 from relive.networks import Classifier, Sizes
@@ -44,7 +43,7 @@ class Discriminant(ClosedForm):
     """A linear discriminant on random features, and a Gaussian per class."""
 
     facts: ClassVar = METHODS["discriminant"]
-    squares_: Tensor | None = None
+    squares_: list[Tensor] | None = None
 
     def __init__(self, numbers: float = 2e6) -> None:
         self.numbers = numbers
@@ -54,28 +53,39 @@ class Discriminant(ClosedForm):
         p = self.n_inputs_ = net.encoder.n_plain if isinstance(net.encoder, FlatFeatures) else 0  # the first features
         self.weight_ = WEIGHT_ON_AXES if p < problem.sizes.inputs else WEIGHT
         if self.squares_ is None:
-            self.squares_ = torch.zeros(len(net.head.bias), p, p, dtype=torch.float64, device=problem.device)
+            zeros = torch.zeros(p, p, dtype=torch.float64, device=problem.device)
+            self.squares_ = [zeros] * len(net.head.bias)
         return net
 
-    def width(self, sizes: Sizes) -> int:
+    def width(self, sizes: Sizes, forgettable: bool = False) -> int:
         with torch.device("meta"):
             encoder, _ = make_encoder(replace(sizes, hidden=2 * sizes.inputs), torch.Generator())
         p = encoder.n_plain if isinstance(encoder, FlatFeatures) else 0
         least = 2 * p if p == sizes.inputs else 1  # with which the inputs are among the features
-        return max(width_within(self.numbers, sizes, p * (p + 1) // 2), least)
+        return max(width_within(self.numbers, sizes, p * (p + 1) // 2, forgettable), least)
 
     @property
-    def squares(self) -> Tensor:
-        """The sum of each class's products of inputs, or of axes, (classes, inputs, inputs)."""
+    def squares(self) -> list[Tensor]:
+        """The sum of each class's products of inputs, or of axes, (inputs, inputs) each."""
         assert self.squares_ is not None
         return self.squares_
 
     def count(self, h: Tensor, cell: Tensor) -> None:
         super().count(h, cell)
-        z = h[:, : self.n_inputs_]
-        for c in torch.unique(cell):
-            mine = z[cell == c]
-            self.squares[c].addmm_(mine.T, mine)
+        add_products(self.squares, h[:, : self.n_inputs_], cell)
+
+    def unshare(self) -> None:
+        super().unshare()
+        self.squares_ = list(self.squares)
+
+    def drop(self, cells: list[int]) -> None:
+        super().drop(cells)
+        for cell in cells:
+            self.squares[cell] = torch.zeros_like(self.squares[cell])
+
+    def move(self, source: int, target: int) -> None:
+        super().move(source, target)
+        move_products(self.squares, source, target)
 
     def readout(self, sums: Sums) -> tuple[Tensor, Tensor]:
         if not self.n_inputs_:
@@ -92,7 +102,7 @@ class Discriminant(ClosedForm):
         """Return the Cholesky factor of every class's covariance, (classes, inputs, inputs)."""
         p, count = self.n_inputs_, self.sums.count.view(-1, 1, 1)
         means = self.sums.means[:, :p]
-        own = self.squares - count * means.unsqueeze(2) * means.unsqueeze(1)  # n_c Σ_c
+        own = torch.stack(self.squares) - count * means.unsqueeze(2) * means.unsqueeze(1)  # n_c Σ_c
         pooled = own.sum(0) / self.sums.n.clamp_min(1)
         floor = FLOOR * pooled.diagonal().mean() if p else 0.0
         drawn = (own + p * pooled) / (count + p).clamp_min(1)
@@ -121,18 +131,13 @@ class Discriminant(ClosedForm):
 
     def grow(self, net: Classifier) -> None:
         super().grow(net)
-        self.squares_ = pad(self.squares, (0, 0, 0, 0, 0, len(net.head.bias) - len(self.squares)))
+        more = len(net.head.bias) - len(self.squares)
+        self.squares_ = [*self.squares, *[torch.zeros_like(self.squares[0])] * more]
 
     def state(self) -> dict[str, Tensor]:
-        p = self.n_inputs_
-        i, j = torch.triu_indices(p, p)
-        return super().state() | {"squares": self.squares[:, i, j]}
+        return super().state() | {"squares": torch.stack([half(products) for products in self.squares])}
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         super().load_state(state)
-        p = self.n_inputs_
-        i, j = torch.triu_indices(p, p)
-        squares = state["squares"].new_zeros(len(state["squares"]), p, p)
-        squares[:, i, j] = squares[:, j, i] = state["squares"]
-        self.squares_ = squares
+        self.squares_ = [whole(packed, self.n_inputs_) for packed in state["squares"]]
         self.roots_ = self._roots()

@@ -9,6 +9,7 @@ from relive.core.batch import Batch
 from relive.core.losses import hard_targets, soft_targets
 from relive.core.method import Problem
 from relive.networks import Classifier
+from relive.networks.head import masked
 
 TEMPERATURE = 2.0
 
@@ -42,6 +43,8 @@ def label(
         Whether targets are probabilities at temperature T, or the most likely unit.
     task
         (m,) whose input each is, if that is not the task of the head that its row is for.
+
+    A row whose input the teacher takes for a class that was forgotten since counts nothing.
     """
     scenario = problem.scenario
     heads = [members[-1] for members in scenario.groups(known)]
@@ -61,4 +64,10 @@ def label(
         temperature = scale = one
     if task is None:
         task = torch.tensor(heads, device=x.device)[group]
-    return Batch(x, target, active, logits.new_full((n,), 1 / n), temperature, scale, task, source)
+    weight = logits.new_full((n,), 1 / n)
+    if scenario.gone:
+        forgotten = torch.stack([scenario.forgotten(task, known) for task in heads])[group]
+        best = masked(logits, of_teacher | forgotten).argmax(1, keepdim=True)
+        counts = (~forgotten.gather(1, best)).squeeze(1).float()
+        weight = counts / counts.sum().clamp_min(1)
+    return Batch(x, target, active, weight, temperature, scale, task, source)

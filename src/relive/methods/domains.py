@@ -26,7 +26,7 @@ CVPR.
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -197,6 +197,23 @@ class Domains(Method):
             units = torch.tensor(list(unit_of.values()), device=x.device)
             logits[rows, units] = torch.logaddexp(logits[rows, units], found)
         return logits
+
+    def forget(self, net: Classifier, gone: Collection[int]) -> None:
+        for domain in self.domains_:
+            cells = domain.form.cells_of(gone)
+            domain.form.forget(domain.net, gone)
+            domain.moments.count[cells] = 0
+            domain.moments.total[cells] = 0
+        self.domains_ = [domain for domain in self.domains_ if domain.moments.n > 0]
+
+    def merge(self, net: Classifier, into: int, other: int) -> None:
+        for domain in self.domains_:
+            for places in domain.form.places():
+                if into in places and other in places:
+                    for sums in (domain.moments.count, domain.moments.total):
+                        sums[places[into]] += sums[places[other]]
+                        sums[places[other]] = 0
+            domain.form.merge(domain.net, into, other)
 
     def state(self) -> dict[str, Tensor]:
         shared, state = self.encoder_.state_dict(prefix="encoder."), {}

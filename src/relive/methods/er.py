@@ -14,7 +14,7 @@ for all classes met; the loss of kept samples has the weight that generated ones
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import ClassVar
 
 import torch
@@ -24,6 +24,7 @@ from relive._util.seeds import stream
 from relive.core.batch import Batch, concat
 from relive.core.method import Method, Problem
 from relive.core.sources import Part
+from relive.methods import classes
 from relive.methods.buffer import Buffer
 from relive.methods.catalogue import METHODS
 from relive.networks import Classifier, trainable
@@ -55,6 +56,9 @@ class KeepsRandomSamples(Method):
         ranks = [torch.rand(len(part.examples), generator=rng).to(self.problem.device) for part in learned]
         self.buffer_.add(learned, ranks, self.problem.scenario)
         self.times_ += 1
+
+    def forget(self, net: Classifier, gone: Collection[int]) -> None:
+        self.buffer_.drop(classes.numbers_of(self.problem.scenario, gone))
 
     def state(self) -> dict[str, Tensor]:
         return self.buffer_.state() | {"times": torch.tensor(self.times_, device=self.problem.device)}

@@ -15,6 +15,7 @@ Class-IL; in Task-IL only the task's classes compete, and in Domain-IL a unit st
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import ClassVar
 
 import torch
@@ -42,7 +43,8 @@ class GenerativeClassification(Method):
     def build(self, problem: Problem, rng: torch.Generator) -> Classifier:
         self.problem = problem
         self.n_classes_ = classes.count(problem.scenario)
-        return VAEPerClass(problem.sizes, self.n_classes_, int(self.hidden), int(self.latent), rng)
+        gone = classes.numbers_of(problem.scenario, problem.scenario.gone)
+        return VAEPerClass(problem.sizes, self.n_classes_, int(self.hidden), int(self.latent), rng, gone)
 
     def before_task(self, net: Classifier, known: int) -> None:
         self.held_ = [p.detach().clone() for p in trainable(net)]
@@ -72,6 +74,11 @@ class GenerativeClassification(Method):
                 held.copy_(p)
             else:
                 p.copy_(held)
+
+    def forget(self, net: Classifier, gone: Collection[int]) -> None:
+        for number in classes.numbers_of(self.problem.scenario, gone):
+            for p in per_class(net).vae(number).parameters():
+                p.zero_()
 
     def logits(self, net: Classifier, x: Tensor, task: Tensor) -> Tensor:
         found = per_class(net).log_likelihood(x, int(self.samples))  # (n, classes learned)

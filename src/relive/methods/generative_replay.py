@@ -66,7 +66,8 @@ class GenerativeReplay(Method):
         if self.one_network or len(x) == self.problem.batch_size:
             return rows
         n = self.problem.batch_size  # a generator of its own replays no more than that
-        return replace(rows, generated=(torch.arange(len(x), device=x.device) < n) / n)
+        generated = (torch.arange(len(x), device=x.device) < n) & (rows.weight > 0)
+        return replace(rows, generated=generated / n)
 
     def loss(self, net: Classifier, batch: Batch, rng: torch.Generator) -> Tensor:
         net = reconstructing(net)

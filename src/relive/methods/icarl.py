@@ -20,7 +20,7 @@ yet, and the network's own outputs answer.
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import ClassVar
 
 import torch
@@ -98,6 +98,9 @@ class ICaRL(Method):
                 rank[mine[best]] = torch.arange(float(len(best)), device=phi.device)
             ranks.append(rank)
         self.buffer_.add(learned, ranks, scenario)
+
+    def forget(self, net: Classifier, gone: Collection[int]) -> None:
+        self.buffer_.drop(classes.numbers_of(self.problem.scenario, gone))
 
     def state(self) -> dict[str, Tensor]:
         return self.buffer_.state()

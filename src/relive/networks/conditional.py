@@ -8,6 +8,7 @@ w are a row's classes: one of them, or a probability of each. μ and σ are lear
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 
 import torch
 from torch import Tensor, nn
@@ -54,13 +55,18 @@ class ConditionalClassifier(GenerativeClassifier):
         The share of each gated layer's units that is switched off for a class.
     rng
         What weights, priors and gates are drawn from.
+    gone
+        Numbers of classes that were forgotten, and are not generated any more.
     """
 
     met: Tensor
     gates: Tensor
 
-    def __init__(self, sizes: Sizes, n_classes: int, gate: float, rng: torch.Generator) -> None:
+    def __init__(
+        self, sizes: Sizes, n_classes: int, gate: float, rng: torch.Generator, gone: Collection[int] = ()
+    ) -> None:
         super().__init__(sizes, rng)
+        self.gone = frozenset(gone)
         self.feedback = make_feedback(sizes, self.encoder, self.n_features, rng)
         width = full_width(n_classes)  # blocks, as output units come in
         self.n_idle = width - n_classes
@@ -103,11 +109,21 @@ class ConditionalClassifier(GenerativeClassifier):
 
     def generate(self, n: int, rng: torch.Generator) -> Tensor:
         """Return n generated inputs, as many of each class that was learned as of any other: (n, inputs)."""
-        return self.generate_classes(evenly(n, max(1, int(self.met.item())), rng).to(self.met.device), rng)
+        known = left(max(1, int(self.met.item())), self.gone)
+        return self.generate_classes(known[evenly(n, len(known), rng)].to(self.met.device), rng)
 
     @property
     def likelihood(self) -> Likelihood:
         return self.feedback.likelihood
+
+
+def left(met: int, gone: Collection[int]) -> Tensor:
+    """Return the numbers of the classes that are not forgotten, among the first.
+
+    >>> left(4, {1}).tolist()
+    [0, 2, 3]
+    """
+    return torch.tensor([number for number in range(met) if number not in gone])
 
 
 def evenly(n: int, kinds: int, rng: torch.Generator) -> Tensor:

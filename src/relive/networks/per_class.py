@@ -6,13 +6,14 @@ r"""A VAE for every class, and nothing else: the answer is the class whose VAE f
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
 
 from relive._util.seeds import fork, stream
-from relive.networks.conditional import evenly, log_normal
+from relive.networks.conditional import evenly, left, log_normal
 from relive.networks.encoders import Sizes
 from relive.networks.feedback import latent
 from relive.networks.likelihoods import Likelihood
@@ -32,12 +33,17 @@ class VAEPerClass(GenerativeClassifier):
         Units in each hidden layer of a VAE, and its latent variables.
     rng
         What weights are drawn from.
+    gone
+        Numbers of classes that were forgotten, and are not generated any more.
     """
 
     met: Tensor
 
-    def __init__(self, sizes: Sizes, n_classes: int, hidden: int, latent: int, rng: torch.Generator) -> None:
+    def __init__(
+        self, sizes: Sizes, n_classes: int, hidden: int, latent: int, rng: torch.Generator, gone: Collection[int] = ()
+    ) -> None:
         nn.Module.__init__(self)  # without an encoder and an output layer
+        self.gone = frozenset(gone)
         small = replace(sizes, hidden=hidden, latent=latent)
         self.vaes = nn.ModuleList(VAE(small, fork(rng)) for _ in range(n_classes))
         self.register_buffer("met", torch.tensor(0))  # how many of the classes have been learned
@@ -83,8 +89,10 @@ class VAEPerClass(GenerativeClassifier):
     @torch.no_grad()
     def generate(self, n: int, rng: torch.Generator) -> Tensor:
         """Return n generated inputs, as many of each class that was learned as of any other: (n, inputs)."""
-        counts = evenly(n, self.n_met, rng).bincount().tolist()
-        return torch.cat([self.vae(number).feedback.sample(size, rng) for number, size in enumerate(counts)])
+        known = left(self.n_met, self.gone)
+        counts = evenly(n, len(known), rng).bincount().tolist()  # the last of them may have none
+        parts = zip(known.tolist(), counts, strict=False)
+        return torch.cat([self.vae(number).feedback.sample(size, rng) for number, size in parts])
 
     @property
     def likelihood(self) -> Likelihood:

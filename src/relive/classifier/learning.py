@@ -1,0 +1,171 @@
+"""How a model learns a task, forgets a class or merges two: on a draft, which the caller takes over or throws away."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils.validation import check_consistent_length
+from torch import Tensor
+
+from relive._util.errors import InputError
+from relive._util.seeds import stream
+from relive._util.threads import threads
+from relive.classifier import changes, parameters, selfreport
+from relive.classifier.answers import class_probabilities
+from relive.classifier.bookkeeping import Array, Bookkeeping
+from relive.classifier.choice import choose
+from relive.classifier.features import Features
+from relive.classifier.labels import digest_of, label_array, warn_of_many_labels
+from relive.classifier.lessons import Lesson
+from relive.classifier.training import OnTrainingStep, choose_tested, task_of, train
+from relive.core.learner import Learner
+from relive.core.scenarios import SCENARIOS, Scenario
+from relive.methods import make_method, method_class
+
+if TYPE_CHECKING:
+    from relive.classifier.estimator import ContinualClassifier
+
+
+def learn(
+    draft: ContinualClassifier, X: Any, y: Any, task: Any, classes: Any = None, on_step: OnTrainingStep | None = None
+) -> None:
+    """Learn a task."""
+    given = draft.get_params(deep=False)
+    parameters.check(given)
+    data, y = draft._data(X, reset=not draft.__sklearn_is_fitted__()), label_array(y)
+    check_consistent_length(data, y)
+    warn_of_many_labels(y)
+    learn_samples(draft, data, y, task, declared_labels(y, classes), on_step)
+
+
+def declared_labels(y: Array, classes: Any) -> Array:
+    """Return the labels that were said to come, none if nothing was."""
+    return y[:0] if classes is None or not len(classes) else np.unique(label_array(classes))
+
+
+def learn_samples(
+    draft: ContinualClassifier, data: Array, y: Array, task: Any, declared: Array, on_step: OnTrainingStep | None
+) -> None:
+    """Learn a task whose samples are arrays already; a part of them may be held out, and tested on."""
+    given, first = draft.get_params(deep=False), not draft.__sklearn_is_fitted__()
+    if first:
+        draft.seed_ = parameters.seed_from(draft.random_state)
+    done = 0 if first else draft.n_tasks_
+    tested = choose_tested(y, float(draft.holdout), stream(draft.seed_, f"tested {done}"))
+    if first:
+        _begin(draft, data[~tested], y, given)
+    parameters.check_unchanged(draft.structure_, given)
+    parameters.check_method(given | {"method": draft.choice_.method})
+    draft.features_.check(data)
+    books = _gathered(draft).with_labels(np.unique(y), declared)
+    whole = books.new_task(y, task)
+    new = replace(whole, target=whole.target[~tested], label=whole.label[~tested])
+    with threads(parameters.thread_count(draft.n_jobs)):
+        learner = _learner_for(draft, books.scenario_with(new.classes))
+        learner.seen = len(books.tasks)
+        validated = float(draft.validation_fraction) if draft.early_stopping and learner.method.takes_steps else 0.0
+        samples = task_of(draft.features_.rows(data[~tested]), new, validated, stream(draft.seed_, f"held out {done}"))
+        start = time.perf_counter()
+        steps = train(learner, samples, draft.iterations, int(draft.n_iter_no_change), on_step)
+        seconds = time.perf_counter() - start
+        agreement = {} if first else selfreport.agreement(draft.learner_, learner, draft.seed_)
+        test = _test(learner, books, draft.features_.inputs(data[tested]), whole.label[tested]) if tested.any() else {}
+    lesson = Lesson(
+        name=new.name,
+        classes=new.labels,
+        counts=new.counts,
+        iterations=steps,
+        seconds=seconds,
+        learned_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        digest=digest_of(data, y),
+        agreement={p: (n, agreed) for p, (n, agreed) in books.by_label(agreement).items()},
+        tested=test,
+    )
+    draft.bookkeeping_ = books.with_lesson(lesson, new.classes)
+    draft.learner_ = learner
+
+
+def _gathered(draft: ContinualClassifier) -> Bookkeeping:
+    """Return the books; with old lessons gathered, where it makes no difference in how many tasks something came."""
+    scenario, fitted = SCENARIOS[draft.scenario], draft.__sklearn_is_fitted__()
+    if scenario.needs_task or scenario.shares_units or not fitted or draft.learner_.method.heeds_tasks:
+        return draft.bookkeeping_
+    return draft.bookkeeping_.gathered()
+
+
+def _test(learner: Learner, books: Bookkeeping, x: Tensor, label: Array) -> dict[int, tuple[int, int]]:
+    """Return for each label of held-out samples how many there are, and how many are answered right."""
+    classes, p = class_probabilities(learner, x, learner.seen - 1)
+    by_label = np.zeros((len(x), len(books.labels)))
+    np.add.at(by_label, np.ix_(np.arange(len(x)), np.array(books.meaning)[classes]), p.numpy())
+    right = by_label.argmax(1) == label
+    return {int(c): (int((label == c).sum()), int(right[label == c].sum())) for c in np.unique(label)}
+
+
+def _begin(draft: ContinualClassifier, data: Array, y: Array, given: dict[str, Any]) -> None:
+    """Decide by the first task what is decided for good."""
+    draft.features_ = Features.of(data, draft.likelihood)
+    draft.bookkeeping_ = Bookkeeping(draft.scenario, y[:0], y[:0])
+    draft.structure_ = parameters.structure_of(given)
+    draft.choice_ = choose(given, draft.n_features_in_, draft.features_.likelihood)
+    draft.notes_ = {}
+    if draft.forgettable and not method_class(draft.choice_.method).can_forget:
+        raise InputError(
+            f"forgettable = True: from what method {draft.choice_.method!r} learns, no class can be taken away again "
+            "without trace; from sums it can (discriminant, analytic, slda, ncm)"
+        )
+
+
+def forget(draft: ContinualClassifier, labels: Sequence[Any]) -> None:
+    """Have classes be forgotten."""
+    draft.bookkeeping_ = changes.forgotten(draft.bookkeeping_, labels)
+    with threads(parameters.thread_count(draft.n_jobs)):
+        draft.learner_ = copy.deepcopy(draft.learner_)
+        draft.learner_.forget(draft.bookkeeping_.scenario_with())
+
+
+def rename(draft: ContinualClassifier, old: Any, new: Any) -> None:
+    """Have a class be called otherwise."""
+    draft.bookkeeping_ = changes.renamed(draft.bookkeeping_, old, new)
+
+
+def merge(draft: ContinualClassifier, labels: Sequence[Any], into: Any) -> None:
+    """Make one class of several."""
+    before = draft.bookkeeping_
+    draft.bookkeeping_ = changes.merged(before, labels, into)
+    first, *others = sorted({c for label in labels for c in changes.classes_of(before, label)})
+    with threads(parameters.thread_count(draft.n_jobs)):
+        draft.learner_ = copy.deepcopy(draft.learner_)
+        for other in others:
+            draft.learner_.merge(first, other)
+
+
+def _learner_for(draft: ContinualClassifier, scenario: Scenario) -> Learner:
+    """Return a learner that is ready for the scenario's last task; the one that is there stays as it is."""
+    if not draft.__sklearn_is_fitted__():
+        return new_learner(draft, scenario)
+    learner = copy.deepcopy(draft.learner_)
+    learner.grow(scenario, learning_rate=float(draft.learning_rate), batch_size=int(draft.batch_size))
+    return learner
+
+
+def new_learner(model: ContinualClassifier, scenario: Scenario) -> Learner:
+    """Return a learner that has learned nothing, made as a model's was."""
+    made = model.structure_
+    return Learner(
+        make_method(model.choice_.method, **(made["settings"] or {})),
+        scenario,
+        model.n_features_in_,
+        learning_rate=float(model.learning_rate),
+        batch_size=int(model.batch_size),
+        seed=model.seed_,
+        likelihood=model.features_.likelihood,
+        device=model.device,
+        **parameters.learner_arguments(made),
+    )

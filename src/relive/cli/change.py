@@ -1,0 +1,168 @@
+"""``relive forget``, ``relive rename`` and ``relive merge``: classes of a model file that change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from relive._util.errors import InputError
+from relive.cli import models
+from relive.cli.console import err, out
+from relive.cli.fit_checks import check_place
+
+if TYPE_CHECKING:
+    from relive.classifier.estimator import ContinualClassifier
+
+CLASSES = Annotated[list[str], typer.Argument(metavar="CLASS...", help="The classes, as `relive inspect` lists them.")]
+OLD = Annotated[str, typer.Argument(metavar="OLD", help="What the class is called.")]
+NEW = Annotated[str, typer.Argument(metavar="NEW", help="What it is to be called.")]
+INTO = Annotated[str, typer.Option("--into", metavar="CLASS", help="A new name, or that of one of them.")]
+
+FORGET_EXAMPLES = """Examples:
+
+relive forget faces.safetensors anna
+
+relive forget faces.safetensors anna ben --keep 1  (and keep what the model was, which still knows them)
+"""
+RENAME_EXAMPLES = """Example:
+
+relive rename flowers.safetensors setossa setosa
+"""
+MERGE_EXAMPLES = """Examples:
+
+relive merge signs.safetensors stop halt --into stop
+
+relive merge animals.safetensors cat dog mouse --into pet --keep 1
+"""
+EXACT = "nothing of it is left: the model is, up to rounding, one that never learned it"
+SHARED = (
+    "its samples are counted no more, and its mean is gone; its spread stays in the covariance that all classes share. "
+    "A new model that is made with --forgettable can forget without this trace"
+)
+NETWORK = (
+    "nothing is answered with it any more, and nothing of it is replayed; but the network's weights were trained with "
+    "it, and what they hold of it is not erased. Models in closed form, made with --forgettable, forget without trace"
+)
+ALWAYS = (
+    "its name stays in the model's history; if it was in the first task, it has its part in how features are scaled"
+)
+
+
+def forget(
+    model: models.MODEL, classes: CLASSES, keep: models.KEEP = None, allow_code: models.ALLOW_CODE = False
+) -> None:
+    """Forget classes: MODEL does not answer with them any more, and what it keeps of each of them goes.
+
+    What that erases, and what not, depends on how MODEL learns, and is said. A forgotten class may be learned again.
+    """
+    changed = _change(
+        model, keep, allow_code, lambda classifier: classifier.forget(*(label_of(classifier, c) for c in classes))
+    )
+    out.print(f"forgotten {', '.join(classes)}", markup=False)
+    out.print(f"          {what_is_left(changed)}", markup=False)
+    out.print(f"          {ALWAYS}", markup=False)
+    _show(changed, model)
+    _tell_of_kept(model)
+
+
+def rename(
+    model: models.MODEL, old: OLD, new: NEW, keep: models.KEEP = None, allow_code: models.ALLOW_CODE = False
+) -> None:
+    """Call a class otherwise; nothing else changes."""
+    changed = _change(
+        model,
+        keep,
+        allow_code,
+        lambda classifier: classifier.rename(label_of(classifier, old), label_of(classifier, new)),
+    )
+    out.print(f"renamed   {old} to {new}", markup=False)
+    _show(changed, model)
+
+
+def merge(
+    model: models.MODEL,
+    classes: CLASSES,
+    into: INTO,
+    keep: models.KEEP = None,
+    allow_code: models.ALLOW_CODE = False,
+) -> None:
+    """Make one class of several.
+
+    In closed form MODEL is then one that learned them as one class. A network answers with the sum of their
+    probabilities.
+    """
+    changed = _change(
+        model,
+        keep,
+        allow_code,
+        lambda classifier: classifier.merge([label_of(classifier, c) for c in classes], label_of(classifier, into)),
+    )
+    out.print(f"merged    {', '.join(classes)} into {into}", markup=False)
+    _show(changed, model)
+
+
+def _change(
+    model: Path, keep: int | None, allow_code: bool, change: Callable[[ContinualClassifier], object]
+) -> ContinualClassifier:
+    """Load the model, change it and store it, or leave the file as it was."""
+    path = models.real(model)
+    check_place(path)
+    from relive.classifier.history import locked, tidy
+    from relive.classifier.modelfile import load
+
+    if not path.exists():
+        raise InputError(f"there is no model {path}")
+    with locked(path):
+        tidy(path)
+        classifier = load(path, allow_code=allow_code)
+        change(classifier)
+        if keep is not None:
+            classifier.notes_[models.NOTES] = models.fit_notes(classifier) | {"keep": keep}
+        models.store(classifier, path)
+    return classifier
+
+
+def label_of(model: ContinualClassifier, text: str) -> Any:
+    """Return the label that was written, of the kind that the model's labels are."""
+    from relive.data.readers.samples import number
+
+    if model.labels_.dtype.kind == "U":
+        return text
+    if model.labels_.dtype.kind == "b":
+        named = {"true": True, "false": False}
+        if text.lower() not in named:
+            raise InputError(f"{text!r}: this model's labels are booleans, True and False")
+        return named[text.lower()]
+    found = number(text)
+    if found is None:
+        raise InputError(f"{text!r} is no number, and this model's labels are numbers")
+    return found
+
+
+def what_is_left(model: ContinualClassifier) -> str:
+    """Return what forgetting a class does not erase."""
+    method = model.learner_.method
+    if method.takes_steps:
+        return NETWORK
+    return EXACT if method.forgets_exactly else SHARED
+
+
+def _show(model: ContinualClassifier, path: Path) -> None:
+    out.print(f"model     {path}, {models.size_of(path)}: {models.known(model)}", markup=False)
+    out.print(f"classes   {', '.join(map(str, model.classes_.tolist()))}", markup=False)
+
+
+def _tell_of_kept(model: Path) -> None:
+    """Say which files still know what was forgotten."""
+    from relive.classifier.history import kept
+
+    versions = kept(models.real(model))
+    if versions:
+        err.print(
+            f"note: earlier versions still know what was forgotten: {', '.join(map(str, versions))}. Remove them, and "
+            "other copies, if it is to be gone",
+            markup=False,
+        )
