@@ -335,6 +335,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             start = time.perf_counter()
             steps = train(learner, samples, self.iterations, int(self.n_iter_no_change), on_step)
             seconds = time.perf_counter() - start
+            parameters.check_no_samples(given | {"method": self.choice_.method}, learner.method_state(), samples.train)
             agreement = {} if first else selfreport.agreement(self.learner_, learner, self.seed_)
         learned_at = datetime.now(UTC).isoformat(timespec="seconds")
         digest = digest_of(data, y)

@@ -105,7 +105,7 @@ def _show(model: ContinualClassifier, path: Path, about: dict[str, Any]) -> None
     out.print(f"learns    by {method} in scenario {model.scenario}, {about['likelihood']} inputs", markup=False)
     if reason:
         out.print(f"          chosen: {reason}", markup=False)
-    out.print(models.DATA_NOTE if about["holds_data"] else "data      no sample is in this file", markup=False)
+    out.print(models.data_note(model), markup=False)
     out.print(f"features  {model.n_features_in_}{image}{_names(about['feature_names'])}", markup=False)
     tasks = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("task", "learned at (UTC)", "samples", "classes", "iterations", "time"):

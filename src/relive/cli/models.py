@@ -61,6 +61,17 @@ def holds_data(model: ContinualClassifier) -> bool:
     return method_facts(model.choice_.method).keeps_data
 
 
+def data_note(model: ContinualClassifier) -> str:
+    """Say whether real samples are in a model's file, or who says that there are none."""
+    from relive.methods import is_shipped
+
+    if holds_data(model):
+        return DATA_NOTE
+    if is_shipped(model.choice_.method):
+        return "data      no sample is in this file"
+    return "data      the method says that it keeps no sample; it is not one of relive's own"
+
+
 def image_of(model: ContinualClassifier | None) -> tuple[int, ...] | None:
     """Return the shape of the pictures that the model learned from, None if it was no pictures."""
     shape = model.notes_.get("image") if model is not None else None

@@ -47,4 +47,9 @@ def method_facts(name: str) -> MethodFacts:
     return METHODS[name]
 
 
-__all__ = ["METHODS", "make_method", "method_class", "method_facts"]
+def is_shipped(name: str) -> bool:
+    """Say whether a method's code comes with this package, so that what its facts say was tested."""
+    return method_facts(name).home.startswith(f"{__name__}.")
+
+
+__all__ = ["METHODS", "is_shipped", "make_method", "method_class", "method_facts"]
