@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import itertools
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 from relive._util.fidelity import AS_RUN, name_of
 from relive._util.registry import short_name
 from relive._util.statistics import holm, mean_and_sem, paired
 from relive.experiments.spec import SCENARIO_NAMES, RunResult, RunSpec
 
+TESTED_RUNS = 3  # with two, a spread near 0 comes by chance too often for a test
+DIGITS = 7  # of a digest, where it tells two contents of a file apart
 OWN_CORE = 0.95  # of the time; a run that had less waited for others, and its time says little
 
 
@@ -43,6 +45,11 @@ class Entry:
     runs: tuple[RunResult, ...]
 
     @property
+    def digest(self) -> str:
+        """Of the file that the method is in, if it is one's own: another content is another method."""
+        return self.runs[0].spec.sources.get(self.method, "")
+
+    @property
     def n(self) -> int:
         """How many runs."""
         return len(self.runs)
@@ -60,7 +67,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two entries on the same seeds: the mean of their differences in points, and the paired t-test."""
+    """Two entries on the same seeds: the mean of their differences in points, and the paired t-test if there is one."""
 
     first: Entry
     second: Entry
@@ -81,10 +88,13 @@ class SideBySide:
         A spec that they all agree with in the rest.
     entries
         In the order of scenarios, and of methods as they were given.
+    apart
+        What tells it from other groups that would have the same title.
     """
 
     like: RunSpec
     entries: tuple[Entry, ...]
+    apart: str = ""
 
     @property
     def title(self) -> str:
@@ -94,7 +104,8 @@ class SideBySide:
         protocol = next((entry.runs[0].protocol_title for entry in self.entries), spec.protocol)
         encoder = "" if spec.encoder == "mlp" else f", encoder {short_name(spec.encoder)}"
         learned = f"{spec.tasks} tasks of {spec.iters} iterations"
-        return f"{short_name(spec.dataset)}, {protocol}, {learned}{encoder}{fidelity}"
+        apart = f", {self.apart}" if self.apart else ""
+        return f"{short_name(spec.dataset)}, {protocol}, {learned}{encoder}{fidelity}{apart}"
 
     @property
     def scenarios(self) -> list[str]:
@@ -119,7 +130,8 @@ def _pair(first: Entry, second: Entry) -> Pair | None:
         return None
     differences = [100 * (a.average_accuracy - b.average_accuracy) for a, b in both]
     mean, sem = mean_and_sem(differences)
-    return Pair(first, second, len(both), mean, sem, paired(differences))
+    tested = len(both) >= TESTED_RUNS and sem != 0  # without any spread there is nothing to test against
+    return Pair(first, second, len(both), mean, sem, paired(differences) if tested else None)
 
 
 def side_by_side(results: Iterable[RunResult], methods: Sequence[str] = ()) -> list[SideBySide]:
@@ -130,11 +142,12 @@ def side_by_side(results: Iterable[RunResult], methods: Sequence[str] = ()) -> l
     order = {name: i for i, name in enumerate(methods)}
     compared = []
     for like, runs in groups.items():
-        entries: dict[tuple[int, int, str, str], list[RunResult]] = defaultdict(list)
+        entries: dict[tuple[int, int, str, str, str], list[RunResult]] = defaultdict(list)
         for run in sorted(runs, key=lambda run: (run.spec.seed, run.spec.threads)):
             spec = run.spec
             place = SCENARIO_NAMES.index(spec.scenario), order.get(spec.method, len(order))
-            cell = entries[*place, spec.method, str(sorted(spec.settings.items()))]
+            source = spec.sources.get(spec.method, "")
+            cell = entries[*place, spec.method, source, str(sorted(spec.settings.items()))]
             if all(spec.seed != other.spec.seed for other in cell):  # with other threads it is no new draw
                 cell.append(run)
         made = [
@@ -142,7 +155,27 @@ def side_by_side(results: Iterable[RunResult], methods: Sequence[str] = ()) -> l
             for _, cell in sorted(entries.items())
         ]
         compared.append(SideBySide(like, tuple(made)))
-    return sorted(compared, key=lambda group: group.title)
+    titles = Counter(group.title for group in compared)
+    told = [
+        replace(group, apart=_apart(group, [other for other in compared if other.title == group.title]))
+        if titles[group.title] > 1
+        else group
+        for group in compared
+    ]
+    return sorted(told, key=lambda group: group.title)
+
+
+def _apart(group: SideBySide, twins: list[SideBySide]) -> str:
+    """Say in what a group differs from those of the same title: fields, and digests of files with other contents."""
+
+    def known(spec: RunSpec) -> dict[str, object]:
+        plain = {field.name: getattr(spec, field.name) for field in fields(spec)}
+        files = {f"{short_name(name)}": digest[:DIGITS] for name, digest in spec.sources.items()}
+        return {name: value for name, value in plain.items() if name not in ("sources", "fidelity")} | files
+
+    mine, others = known(group.like), [known(twin.like) for twin in twins]
+    differing = [name for name, value in mine.items() if any(other.get(name) != value for other in others)]
+    return ", ".join(f"{name} {mine[name]}" for name in differing)
 
 
 def _rest(spec: RunSpec) -> RunSpec:

@@ -213,8 +213,8 @@ class RunResult:
     versions
         What ran it: packages, code and, since times depend on it, the kind of processor.
     shown
-        How what is not in a catalogue is shown: a method's title, and its colour and marker if it has them; the title
-        of a protocol.
+        How what is not in a catalogue is shown: a method's title, whether it keeps data, and its colour and marker if
+        it has them; the title of a protocol.
     """
 
     spec: RunSpec
@@ -328,6 +328,7 @@ def display_facts(spec: RunSpec) -> dict[str, str]:
     if is_address(spec.method):
         facts = facts_of(method_class(spec.method))  # as the file has them now
         known = {"title": facts.title, "colour": facts.colour, "marker": facts.marker}
+        known["keeps_data"] = "yes" if facts.keeps_data else ""
     if is_address(spec.protocol):
         known["protocol"] = protocol_facts(spec.protocol).title
     return {name: value for name, value in known.items() if value}
@@ -338,5 +339,7 @@ def register_methods_in(results: Iterable[RunResult]) -> None:
     for result in results:
         name = result.spec.method
         if name not in METHODS:
-            facts = {"title": name.rpartition(":")[2], "colour": "", "marker": ""} | result.shown
-            METHODS.register(MethodFacts(name, name, facts["title"], colour=facts["colour"], marker=facts["marker"]))
+            title = result.shown.get("title", name.rpartition(":")[2])
+            keeps_data = "keeps_data" in result.shown
+            colour, marker = (result.shown.get(what, "") for what in ("colour", "marker"))
+            METHODS.register(MethodFacts(name, name, title, keeps_data=keeps_data, colour=colour, marker=marker))

@@ -6,7 +6,7 @@ import io
 import math
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +60,7 @@ def to_bytes(figure: Figure, extension: str) -> bytes:
 def time_figure(table: Comparison) -> Figure:
     """Return accuracy against training time (figures 4 and 5): a mark per run, a star per mean, a panel per scenario.
 
-    Runs that are not known to have had a core to themselves are hollow.
+    Runs that are not known to have had a core to themselves are hollow, or pale where a marker has no inside.
     """
     figure = Figure(figsize=(12, 4.9), layout="constrained")
     panels = figure.subplots(1, len(SCENARIO_NAMES))
@@ -69,7 +69,7 @@ def time_figure(table: Comparison) -> Figure:
         draw_times(axis, cells, style.SCENARIO_TITLES[scenario])
     panels[0].set_ylabel("average test accuracy (%)")
     shown = [method for method in METHODS if any(c.n for c in table.cells.values() if c.method == method)]
-    figure.legend(handles=legend_marks(shown), loc="outside lower center", ncols=4, frameon=False)
+    figure.legend(handles=legend_marks(style.method_names(shown)), loc="outside lower center", ncols=4, frameon=False)
     return figure
 
 
@@ -78,10 +78,13 @@ def draw_times(axis: Axes, cells: Sequence[Compared | Entry], title: str) -> Non
     for cell in cells:
         _scatter(axis, cell)
     axis.set_title(title)
-    axis.set_xlabel("training time (s)")
+    axis.set_xlabel("training time (s), log scale")
     if cells:
         axis.set_xscale("log")
-        axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        low, high = axis.get_xlim()
+        axis.xaxis.set_major_locator(
+            LogLocator(subs=(1, 2, 5)) if high >= 10 * low else MaxNLocator(5, steps=[1, 2, 5])
+        )
         axis.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
         axis.xaxis.set_minor_locator(NullLocator())
     else:
@@ -101,7 +104,8 @@ def _scatter(axis: Axes, cell: Compared | Entry) -> None:
         filled = MarkerStyle(marker).is_filled()  # a cross, for one, has no inside: matplotlib draws it by its face
         face = colour if is_quiet(run) or not filled else "none"
         edge: dict[str, Any] = {"edgecolor": colour} if filled else {}
-        axis.scatter(x, y, s=22, marker=marker, facecolor=face, alpha=0.65, linewidth=1, **edge)
+        alpha = 0.65 if is_quiet(run) or filled else 0.25
+        axis.scatter(x, y, s=22, marker=marker, facecolor=face, alpha=alpha, linewidth=1, **edge)
     if cell.n < 2:
         return
     quiet = [run for run in cell.runs if is_quiet(run)]
@@ -112,8 +116,8 @@ def _scatter(axis: Axes, cell: Compared | Entry) -> None:
     axis.scatter(x, y, s=16, marker=marker, color=around, linewidth=0.5, zorder=4)
 
 
-def legend_marks(methods: Iterable[str]) -> list[Line2D]:
-    """Return what explains the marks of such a figure."""
+def legend_marks(names: Mapping[str, str]) -> list[Line2D]:
+    """Return what explains the marks of such a figure; methods have names."""
 
     def mark(marker: str, colour: str, label: str, size: float = 6, hollow: bool = False) -> Line2D:
         face = "none" if hollow else colour
@@ -121,13 +125,11 @@ def legend_marks(methods: Iterable[str]) -> list[Line2D]:
             [], [], linestyle="", marker=marker, color=colour, markerfacecolor=face, markersize=size, label=label
         )
 
-    handles = [
-        mark(style.method_marker(method), style.method_colour(method), style.method_title(method)) for method in methods
-    ]
+    handles = [mark(style.method_marker(method), style.method_colour(method), name) for method, name in names.items()]
     return [
         *handles,
         mark("*", GREY, "star: mean of the runs", 12),
-        mark("o", GREY, "hollow: not known to have had its core", hollow=True),
+        mark("o", GREY, "hollow or pale: core shared, or not known", hollow=True),
     ]
 
 
