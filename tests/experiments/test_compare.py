@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import ttest_rel
 
 from relive._util.fidelity import AS_WRITTEN
-from relive.experiments.compare import side_by_side
+from relive.experiments.compare import side_by_side, together
 from relive.experiments.spec import RunResult
 from relive.report import own_runs
 from tests.report.fake import result_of, spec_of
@@ -127,13 +127,34 @@ def test_groups_of_one_title_say_in_what_they_differ() -> None:
         ]
 
     titles = [group.title for group in side_by_side([*group_of("a"), *group_of("b"), *group_of("b", hidden=7)])]
-    common = "my.npz, split, 5 tasks of 2000 iterations, "
+    common = "my.npz, split, 5 tasks of 2000 iterations"
     assert titles == [
-        f"{common}hidden 400, my.npz aaaaaaa",
-        f"{common}hidden 400, my.npz bbbbbbb",
-        f"{common}hidden 7, my.npz bbbbbbb",
+        f"{common}, hidden 7",
+        f"{common}, my.npz aaaaaaa",
+        f"{common}, my.npz bbbbbbb",
     ]
-    assert "hidden" not in side_by_side(group_of("a"))[0].title
+    assert side_by_side(group_of("a"))[0].title == common
+
+
+def test_another_optimizer_is_in_the_title() -> None:
+    titles = [group.title for group in side_by_side([*runs(), *runs(optimizer="sgd", learning_rate=0.1)])]
+    assert [title.partition("iterations")[2] for title in titles] == ["", ", optimizer sgd, learning_rate 0.1"]
+
+
+def test_an_encoder_that_is_a_method_s_own_divides_nothing() -> None:
+    """What is asked for together stands together with any encoder, and twins are told apart by it."""
+    own = replace(spec_of("split", "class", "none"), method="analytic", encoder="random")
+    (group,) = side_by_side([*runs(), result_of(own)])
+    assert [own_runs.label(entry, group) for entry in group.entries] == ["Analytic", "None", "RtF", "SI"]
+    with_conv = runs(encoder="conv")
+    assert [len(group.entries) for group in side_by_side([*runs(), result_of(own), *with_conv])] == [4, 3]
+    assert "encoder conv" in together(with_conv).title
+    mixed = together([*with_conv, result_of(own), result_of(replace(own, encoder="conv"))])
+    assert "encoder" not in mixed.title
+    assert [own_runs.label(entry, mixed) for entry in mixed.entries][:2] == [
+        "Analytic (encoder conv)",
+        "Analytic (encoder random)",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,8 @@ def check(given: Parameters) -> None:
     """Refuse parameters with which no task can be learned."""
     for name in ("method", "scenario", "likelihood"):
         if not isinstance(given[name], str):
-            raise InputError(f"{name} = {given[name]!r}: it must be a name")
+            own = ", or where your own is: 'my_file.py:MyMethod'" if name == "method" else ""
+            raise InputError(f"{name} = {given[name]!r}: it must be a name{own}")
     if given["settings"] is not None and not isinstance(given["settings"], dict):
         raise InputError(f"settings = {given['settings']!r}: it must be a dictionary, or None")
     if given["scenario"] not in SCENARIOS:

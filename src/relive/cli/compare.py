@@ -61,7 +61,7 @@ def command(
     What is done already is skipped; interrupted at any moment, the same command goes on. Where a method does not work
     in a scenario it is left out.
     """
-    from relive.experiments.compare import side_by_side
+    from relive.experiments.compare import together
     from relive.experiments.sweep import specs_of
     from relive.report import own_runs
     from relive.report.figures import save
@@ -79,7 +79,7 @@ def command(
     with sweeping.make_engine(engine, workers, scheduler) as chosen:
         sweeping.sweep(specs, chosen, store, data_dir, quiet)
     results = [result for spec in specs if (result := store.load(spec)) is not None]
-    (group,) = side_by_side(results, method)
+    group = together(results, method)
     if output_format == "text":
         out.print(own_runs.as_text(group), soft_wrap=False)
     else:

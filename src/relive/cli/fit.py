@@ -11,8 +11,16 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from relive._util.errors import InputError
 from relive.cli import models
-from relive.cli.console import err, out
-from relive.cli.fit_checks import check_name, check_new, check_place, check_same, picture_shape, shape_from
+from relive.cli.console import counted, err, out
+from relive.cli.fit_checks import (
+    check_name,
+    check_new,
+    check_place,
+    check_same,
+    picture_shape,
+    say_what_changes,
+    shape_from,
+)
 from relive.cli.run import number, pairs
 
 if TYPE_CHECKING:
@@ -272,6 +280,8 @@ def _fit(
             check_same(old, {name: value for name, value in given.items() if name not in CHANGEABLE}, path)
             old.set_params(**{name: value for name, value in given.items() if name in CHANGEABLE})
         image = picture_shape(old, size, colour, path) if data.is_dir() else None
+        if image is not None and not quiet:
+            say_what_changes(data, image, new=old is None)
         samples = models.read(data, old, needed=True, names=names, image=image)
         if old is not None:
             check_name(old, task)
@@ -353,4 +363,4 @@ def _show(model: ContinualClassifier, path: Path) -> None:
 
 
 def _known(model: ContinualClassifier) -> str:
-    return f"{models.counted(model.n_tasks_, 'task')}, {models.counted(len(model.classes_), 'class')}"
+    return f"{counted(model.n_tasks_, 'task')}, {counted(len(model.classes_), 'class')}"

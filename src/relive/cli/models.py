@@ -235,16 +235,6 @@ def learned_how(iterations: int) -> str:
     return f"{iterations} iterations" if iterations else "in closed form"
 
 
-def counted(n: int, thing: str) -> str:
-    """Return how many there are.
-
-    >>> counted(1, "task"), counted(2, "class")
-    ('1 task', '2 classes')
-    """
-    ending = "" if n == 1 else "es" if thing.endswith("s") else "s"
-    return f"{n:,} {thing}{ending}"
-
-
 def size_of(path: Path) -> str:
     """Return a file's size in a few words."""
     size = path.stat().st_size

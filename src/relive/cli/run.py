@@ -13,7 +13,7 @@ from rich.table import Table
 
 from relive._util.errors import InputError
 from relive._util.fidelity import fidelity_of, name_of
-from relive.cli.console import err, note, out
+from relive.cli.console import counted, err, note, out
 from relive.data.catalogue import DATASETS, PROTOCOLS, protocol_facts
 from relive.experiments.observer import Observer
 from relive.experiments.spec import RunResult, RunSpec
@@ -32,7 +32,9 @@ PROTOCOL = Annotated[
     str, typer.Option(help=f"How data become tasks: {', '.join(PROTOCOLS)}, or your own, my_file.py:PROTOCOL.")
 ]
 SCENARIO = Annotated[str, typer.Option(help="What is known of tasks: task, domain or class.")]
-METHOD = Annotated[str, typer.Option(help="One of those that `relive methods` lists.")]
+METHOD = Annotated[
+    str, typer.Option(help="One of those that `relive methods` lists, or your own, my_file.py:MyMethod.")
+]
 DATASET = Annotated[
     str,
     typer.Option(
@@ -248,11 +250,12 @@ def _show(result: RunResult, directory: Path) -> None:
         table.add_row(f"{k + 1}", f"{100 * result.accuracy_matrix[k][k]:.2f} %", f"{100 * final:.2f} %")
     out.print(table)
     out.print(f"[bold]average accuracy  {100 * result.average_accuracy:.2f} %[/]{_published(spec)}")
+    forgetting, transfer = round(100 * result.forgetting, 2) + 0.0, round(100 * result.backward_transfer, 2) + 0.0
+    changes = f"forgetting {forgetting:.2f} points, backward transfer {transfer:+.2f} points".replace("-", "−")
+    more = "more number" if result.parameters else "number"
     out.print(
-        f"forgetting {100 * result.forgetting:.2f} points, "
-        f"backward transfer {100 * result.backward_transfer:+.2f} points, "
-        f"trained in {result.train_seconds:.0f} s, {result.parameters:,} parameters, "
-        f"{result.stored_numbers:,} more numbers kept from task to task"
+        f"{changes}, trained in {result.train_seconds:.0f} s, {counted(result.parameters, 'parameter')}, "
+        f"{counted(result.stored_numbers, more)} kept from task to task"
     )
     out.print(f"run       {directory}", markup=False)
     for picture in sorted(directory.glob("*.png")):

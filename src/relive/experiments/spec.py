@@ -16,7 +16,7 @@ from typing import Any
 from relive._util.errors import InputError, unknown
 from relive._util.fidelity import AS_RUN, Fidelity, fidelity_of
 from relive._util.records import LATER, from_json, to_json
-from relive._util.registry import digest_of_address, is_address, short_name
+from relive._util.registry import digest_of_address, is_address, short_name, warn_of_neighbours
 from relive.core.catalogue import OPTIMIZERS
 from relive.core.facts import MethodFacts, facts_of
 from relive.data.catalogue import PROTOCOLS, protocol_facts
@@ -307,6 +307,8 @@ def make_spec(
         **preset.preset | changes,
     )
     facts.check_scenario(scenario)
+    for name in spec.sources:
+        warn_of_neighbours(name)
     ENCODERS.check(encoder)
     OPTIMIZERS.check(optimizer)
     digest = dataset.digest if isinstance(dataset, Dataset) else digest_of_data(spec.dataset)

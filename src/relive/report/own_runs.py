@@ -16,6 +16,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from relive._util.registry import short_name
 from relive.experiments.compare import DIGITS, TESTED_RUNS, Entry, Pair, SideBySide
 from relive.report import style
 from relive.report.figures import draw_steps, draw_times, legend_marks
@@ -36,7 +37,7 @@ HEADINGS = ("accuracy %", "n", "forgetting", "CPU time (s)", "kept numbers")
 
 
 def label(entry: Entry, group: SideBySide) -> str:
-    """Say a method, with what tells it from others of the same title: its file, the file's digest, its settings."""
+    """Say a method, with what tells it from others of the same title: file, digest, encoder, settings."""
     title, told = style.method_title(entry.method), []
     alike = [other for other in group.of(entry.scenario) if style.method_title(other.method) == title]
     twins = [other for other in alike if other.method == entry.method]
@@ -44,6 +45,8 @@ def label(entry: Entry, group: SideBySide) -> str:
         told.append(entry.method.rpartition(":")[0] or entry.method)
     if any(other.digest != entry.digest for other in twins):
         told.append(entry.digest[:DIGITS])
+    if any(other.encoder != entry.encoder for other in twins):
+        told.append(f"encoder {short_name(entry.encoder)}")
     if any(other.settings != entry.settings for other in twins):
         told.append(style.settings_text(entry.settings))
     return f"{title} ({', '.join(told)})" if told else title
@@ -190,6 +193,7 @@ def time_figure(group: SideBySide) -> Figure:
     panels = figure.subplots(1, len(group.scenarios), squeeze=False)[0]
     for axis, scenario in zip(panels, group.scenarios, strict=True):
         draw_times(axis, group.of(scenario), style.SCENARIO_TITLES[scenario])
+    figure.suptitle(group.title, fontsize="medium", wrap=True)
     panels[0].set_ylabel("average test accuracy (%)")
     figure.legend(
         handles=legend_marks(style.method_names(entry.method for entry in group.entries)),
@@ -218,6 +222,7 @@ def learning_figure(group: SideBySide) -> Figure:
         draw_steps(axis, spec)
         axis.set_title(style.SCENARIO_TITLES[scenario])
         axis.set_xlabel("training steps in thousands")
+    figure.suptitle(group.title, fontsize="medium", wrap=True)
     panels[0].set_ylabel("test accuracy over the tasks so far (%)")
     lines = [
         Line2D(
