@@ -223,3 +223,21 @@ def test_a_method_of_one_s_own_gets_the_spare_colour_that_is_least_like_all_othe
     spare = np.array([to_rgb(colour) for colour in style.SPARE_COLOURS])
     distances = np.linalg.norm(spare[:, None] - others, axis=2).min(1)
     assert style.method_colour("a.py:A") == style.SPARE_COLOURS[int(distances.argmax())]
+
+
+def test_a_closed_form_is_drawn_over_tasks() -> None:
+    closed = replace(result_of(spec_of(dataset="digits")), curve=[])
+    (axis,) = figures.accuracy_figure(closed).axes
+    assert axis.get_xlabel() == "tasks learned"
+    assert [tick.get_text() for tick in axis.get_xticklabels()] == ["0", "1", "2", "3", "4", "5"]
+    (line, *_) = own_runs.learning_figure(side_by_side([closed])[0]).axes[0].lines
+    assert xs(line) == [2, 4, 6, 8, 10]
+    assert ys(line) == pytest.approx(
+        [100 * float(np.mean(row[: k + 1])) for k, row in enumerate(closed.accuracy_matrix)]
+    )
+
+
+def test_few_steps_are_not_counted_in_thousands() -> None:
+    (axis,) = own_runs.learning_figure(side_by_side([result_of(spec_of(iters=20))])[0]).axes
+    assert axis.get_xlabel() == "training steps"
+    assert axis.get_xlim() == (0, 100)

@@ -89,7 +89,9 @@ class Registry(Mapping[str, Facts], Generic[Facts]):
     def __getitem__(self, name: str) -> Facts:
         facts = self._own.get(name) or self._installed.get(name)
         if facts is None and name.endswith(".py"):
-            raise InputError(f"{name} is a file: name the {self.kind} in it, as {name}:Mine")
+            raise InputError(
+                f"{name} is a file: name the {self.kind} in it, as {name}:{'make' if self.factory else 'Mine'}"
+            )
         if facts is None:
             raise unknown(self.kind, name, self)
         return facts

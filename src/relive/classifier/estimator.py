@@ -26,7 +26,7 @@ from relive.classifier.answers import class_probabilities
 from relive.classifier.bookkeeping import Bookkeeping, read_only
 from relive.classifier.choice import AUTO, choose
 from relive.classifier.evaluation import Evaluation, evaluate
-from relive.classifier.features import Features
+from relive.classifier.features import Features, warn_of_pixels
 from relive.classifier.labels import digest_of, kind_of, label_array, warn_of_many_labels
 from relive.classifier.lessons import Lesson, Name
 from relive.classifier.training import OnTrainingStep, task_of, train
@@ -317,6 +317,8 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_consistent_length(data, y)
         warn_of_many_labels(y)
         if first:
+            if self.shape is not None and len(self.shape) > 1 and self.likelihood == "auto":
+                warn_of_pixels(data)
             self.features_ = Features.of(data, self.likelihood)
             self.bookkeeping_ = Bookkeeping(self.scenario, y[:0], y[:0])
             self.structure_ = parameters.structure_of(given)

@@ -45,6 +45,10 @@ def command(
     seeds: SEEDS = 3,
     tasks: run.TASKS = None,
     iters: run.ITERS = None,
+    learning_rate: run.LEARNING_RATE = None,
+    hidden: run.HIDDEN = None,
+    batch_size: run.BATCH_SIZE = None,
+    latent: run.LATENT = None,
     fidelity: run.FIDELITY = "as_run",
     output_format: FORMAT = "text",
     figures: FIGURES = None,
@@ -68,7 +72,14 @@ def command(
 
     if output_format != "text" and output_format not in own_runs.FORMATS:
         raise unknown("format", output_format, ["text", *own_runs.FORMATS])
-    given = {"tasks": tasks, "iters": iters, "encoder": encoder, "optimizer": optimizer, "device": device}
+    given: dict[str, Any] = {
+        "tasks": tasks,
+        "iters": iters,
+        "encoder": encoder,
+        "optimizer": optimizer,
+        "device": device,
+    }
+    given |= {"learning_rate": learning_rate, "hidden": hidden, "batch_size": batch_size, "latent": latent}
     changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     specs = specs_of(
         [protocol], scenario or ["class"], method, range(1, seeds + 1), dataset=dataset, fidelity=fidelity, **changes

@@ -45,8 +45,9 @@ DATASET = Annotated[
 ENCODER = Annotated[
     str | None,
     typer.Option(
-        help="The network's first part: mlp, conv (for pictures), random (fixed random features), inputs (none), or "
-        "my_file.py:make, one of your own. If not given, the method's own: mlp for most."
+        help="The network's first part: mlp, conv (for pictures), random (fixed random features), "
+        "random-flat (those of plain rows), inputs (none), or my_file.py:make, one of your own. "
+        "If not given, the method's own: mlp for most."
     ),
 ]
 OPTIMIZER = Annotated[str, typer.Option(help="What takes the steps: adam, sgd, or one of your own, my_file.py:Mine.")]
@@ -54,6 +55,12 @@ DEVICE = Annotated[str, typer.Option(help="Where to compute: cpu, cuda, mps, or 
 SEED = Annotated[int, typer.Option(help="Where all randomness comes from.")]
 TASKS = Annotated[int | None, typer.Option(help=f"Number of tasks: {_presets('tasks')} if not given.")]
 ITERS = Annotated[int | None, typer.Option(help=f"Steps per task: {_presets('iters')} if not given.")]
+LEARNING_RATE = Annotated[
+    float | None, typer.Option(help=f"Of the optimizer: {_presets('learning_rate')} if not given.")
+]
+HIDDEN = Annotated[int | None, typer.Option(help=f"Units in each hidden layer: {_presets('hidden')} if not given.")]
+BATCH_SIZE = Annotated[int | None, typer.Option(help="Rows per step: 128 if not given, as in the paper.")]
+LATENT = Annotated[int | None, typer.Option(help="Latent variables of the generators: 100 if not given.")]
 FIDELITY = Annotated[str, typer.Option(help="as_run (the 2018 code) or as_written (the paper's equations).")]
 CHOOSE = Annotated[
     list[str] | None,
@@ -106,6 +113,10 @@ def command(
     device: DEVICE = "cpu",
     tasks: TASKS = None,
     iters: ITERS = None,
+    learning_rate: LEARNING_RATE = None,
+    hidden: HIDDEN = None,
+    batch_size: BATCH_SIZE = None,
+    latent: LATENT = None,
     fidelity: FIDELITY = "as_run",
     choose: CHOOSE = None,
     settings: SET = None,
@@ -124,7 +135,8 @@ def command(
     from relive.experiments.store import Store
 
     chosen = pairs("--choose", choose)
-    given = {"tasks": tasks, "iters": iters, "threads": threads}
+    given: dict[str, float | None] = {"tasks": tasks, "iters": iters, "threads": threads}
+    given |= {"learning_rate": learning_rate, "hidden": hidden, "batch_size": batch_size, "latent": latent}
     spec = make_spec(
         protocol,
         scenario,

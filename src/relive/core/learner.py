@@ -219,7 +219,15 @@ class Learner:
             if not isinstance(replayed, Batch):
                 raise self._wrong("replay", replayed, "a relive.core.batch.Batch, as hard_rows makes it, or None")
             rows = concat([rows.times(1 / seen), replayed.times(1 - 1 / seen)])
-        loss = method.loss(net, rows, self.noise_rng)
+        try:
+            loss = method.loss(net, rows, self.noise_rng)
+        except ValueError as error:
+            if "more than 1 value per channel" not in str(error):
+                raise
+            raise InputError(
+                "batch normalisation needs at least 2 rows in a step, and here is 1: give a larger batch_size, and "
+                "tasks of more than one sample"
+            ) from error
         if not isinstance(loss, Tensor) or loss.numel() != 1:
             raise self._wrong("loss", loss, "a tensor of one number")
         gradient = _separate(torch.autograd.grad(loss, theta, materialize_grads=True))

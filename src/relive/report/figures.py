@@ -31,7 +31,7 @@ from relive.report import style
 
 SEARCHED = ("xdg", "ewc", "online-ewc", "si")  # in the paper's order
 GREY = "0.45"
-STEPS = "training steps in thousands (a line where a new task begins)"
+NEW_TASK = "(a line where a new task begins)"
 
 
 def save(figure: Figure, directory: Path, name: str, formats: Sequence[str] = ("svg", "png")) -> None:
@@ -186,10 +186,13 @@ def accuracy_figure(result: RunResult) -> Figure:
     figure = Figure(figsize=(8, 4.2), layout="constrained")
     axis = figure.subplots()
     _learning_panel(axis, [result])
-    axis.set_xlabel(STEPS)
+    axis.set_xlabel(f"{step_unit(spec)[1]} {NEW_TASK}")
     axis.set_ylabel("test accuracy (%)")
     axis.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
-    axis.set_xticks([k * spec.iters / 1000 for k in range(spec.tasks + 1)])
+    axis.set_xticks([k * spec.iters / step_unit(spec)[0] for k in range(spec.tasks + 1)])
+    if not result.curve:  # a closed form takes no steps
+        axis.set_xticks(axis.get_xticks(), [str(k) for k in range(spec.tasks + 1)])
+        axis.set_xlabel("tasks learned")
     title = f"{style.method_title(spec.method)}, {result.protocol_title} {short_name(spec.dataset)}"
     axis.set_title(f"{title}, {style.SCENARIO_TITLES[spec.scenario]}, seed {spec.seed}", parse_math=False)
     return figure
@@ -204,7 +207,7 @@ def learning_figure(table: Comparison, scenario: str) -> Figure | None:
     for axis, cell in zip(panels, cells, strict=True):
         _learning_panel(axis, cell.runs)
         axis.set_title(_panel_title(cell), fontsize="medium")
-    figure.supxlabel(STEPS, fontsize="medium")
+    figure.supxlabel(f"{step_unit(cells[0].runs[0].spec)[1]} {NEW_TASK}", fontsize="medium")
     figure.supylabel("test accuracy (%)", fontsize="medium")
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside right center", frameon=False)
@@ -214,6 +217,7 @@ def learning_figure(table: Comparison, scenario: str) -> Figure | None:
 def _learning_panel(axis: Axes, runs: Sequence[RunResult]) -> None:
     """Draw one line per task, dots where a task was finished."""
     spec = runs[0].spec
+    unit = step_unit(spec)[0]
     for k in range(spec.tasks):
         values = defaultdict(list)
         for run in runs:
@@ -222,21 +226,28 @@ def _learning_panel(axis: Axes, runs: Sequence[RunResult]) -> None:
                     values[task * spec.iters + step].append(100 * row[k])
             for i in range(k, spec.tasks):
                 values[(i + 1) * spec.iters].append(100 * run.accuracy_matrix[i][k])
-        means = {step / 1000: statistics.fmean(values[step]) for step in sorted(values)}
-        ends = {step / 1000: means[step / 1000] for step in values if step % spec.iters == 0}
+        means = {step / unit: statistics.fmean(values[step]) for step in sorted(values)}
+        ends = {step / unit: means[step / unit] for step in values if step % spec.iters == 0}
         colour = task_colour(k, spec.tasks)
         axis.plot(list(means), list(means.values()), color=colour, linewidth=1.5)
         axis.plot(list(ends), list(ends.values()), "o", color=colour, markersize=3.5, label=f"task {k + 1}")
     draw_steps(axis, spec)
-    axis.xaxis.set_major_locator(MaxNLocator(3, integer=spec.iters >= 1000, prune="upper"))
+    axis.xaxis.set_major_locator(MaxNLocator(3, integer=spec.iters >= unit, prune="upper"))
+
+
+def step_unit(spec: RunSpec) -> tuple[int, str]:
+    """Return in what training steps are counted, and how to call that: plain ones where there are few."""
+    few = spec.tasks * spec.iters < 1000
+    return (1, "training steps") if few else (1000, "training steps in thousands")
 
 
 def draw_steps(axis: Axes, spec: RunSpec) -> None:
-    """Give a panel the axis of training steps in thousands, with a line where a new task begins."""
+    """Give a panel the axis of training steps, with a line where a new task begins."""
+    unit = step_unit(spec)[0]
     for k in range(1, spec.tasks):
-        axis.axvline(k * spec.iters / 1000, color="0.87", linewidth=0.8, zorder=0)
+        axis.axvline(k * spec.iters / unit, color="0.87", linewidth=0.8, zorder=0)
     axis.set_ylim(-2, 102)
-    axis.set_xlim(0, spec.tasks * spec.iters / 1000)
+    axis.set_xlim(0, spec.tasks * spec.iters / unit)
     _plain(axis)
 
 

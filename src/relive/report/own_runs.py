@@ -19,7 +19,7 @@ from rich.text import Text
 from relive._util.registry import short_name
 from relive.experiments.compare import DIGITS, TESTED_RUNS, Entry, Pair, SideBySide
 from relive.report import style
-from relive.report.figures import draw_steps, draw_times, legend_marks
+from relive.report.figures import draw_steps, draw_times, legend_marks, step_unit
 from relive.report.tables import accuracy_text, difference_text, p_text
 
 RULES = (
@@ -206,7 +206,7 @@ def time_figure(group: SideBySide) -> Figure:
 
 def learning_figure(group: SideBySide) -> Figure:
     """Return the accuracy over the tasks so far as learning goes on: a line per method, a panel per scenario."""
-    spec = group.like
+    spec, (unit, steps_taken) = group.like, step_unit(group.like)
     figure = Figure(figsize=(max(5.5, 4 * len(group.scenarios)), 4.2), layout="constrained")
     panels = figure.subplots(1, len(group.scenarios), squeeze=False, sharey=True)[0]
     for axis, scenario in zip(panels, group.scenarios, strict=True):
@@ -215,13 +215,15 @@ def learning_figure(group: SideBySide) -> Figure:
             for run in entry.runs:
                 for task, step, row in run.curve:
                     values[task * spec.iters + step].append(100 * statistics.fmean(row))
+                for k, row in enumerate([] if run.curve else run.accuracy_matrix):  # a closed form takes no steps
+                    values[(k + 1) * spec.iters].append(100 * statistics.fmean(row[: k + 1]))
             steps = sorted(values)
             means = [statistics.fmean(values[step]) for step in steps]
             pattern = style.LINE_STYLES[i % len(style.LINE_STYLES)]
-            axis.plot([s / 1000 for s in steps], means, pattern, color=style.method_colour(entry.method), linewidth=1.6)
+            axis.plot([s / unit for s in steps], means, pattern, color=style.method_colour(entry.method), linewidth=1.6)
         draw_steps(axis, spec)
         axis.set_title(style.SCENARIO_TITLES[scenario])
-        axis.set_xlabel("training steps in thousands")
+        axis.set_xlabel(steps_taken)
     figure.suptitle(group.title, fontsize="medium", wrap=True)
     panels[0].set_ylabel("test accuracy over the tasks so far (%)")
     lines = [
