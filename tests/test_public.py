@@ -75,3 +75,15 @@ def test_an_interrupt_is_one_from_the_first_moment(tmp_path: Path) -> None:
         [sys.executable, "-m", "relive", "--help"], env=environment, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stderr) == (130, "stopped.\n")
+
+
+@pytest.mark.parametrize(
+    "page", ["README.md", "CHANGELOG.md", *(f"docs/{p.name}" for p in (README.parent / "docs").glob("*.md"))]
+)
+def test_every_link_to_a_file_leads_somewhere(page: str) -> None:
+    path = README.parent / page
+    links = re.findall(r"\]\(([^)#\s]+)[^)]*\)", path.read_text(encoding="utf-8"))
+    drawn_later = "pictures/own-data-"  # by the benchmark, which takes hours
+    local = [link for link in links if "://" not in link and not link.startswith(drawn_later)]
+    dead = [link for link in local if not (path.parent / link).exists()]
+    assert not dead

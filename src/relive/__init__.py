@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from relive.core.evaluation import accuracy
     from relive.core.learner import Learner
     from relive.core.method import Method
-    from relive.core.scenarios import scenario_of
+    from relive.core.scenarios import Scenario, scenario_of
     from relive.data.datasets.dataset import Dataset
     from relive.data.datasets.sources import load_data
     from relive.data.protocols import Protocol, tasks_of
@@ -44,6 +44,7 @@ _HOMES = {
     "ReliveError": "relive._util.errors",
     "RunResult": "relive.experiments.spec",
     "RunSpec": "relive.experiments.spec",
+    "Scenario": "relive.core.scenarios",
     "Task": "relive.data.tasks",
     "accuracy": "relive.core.evaluation",
     "load": "relive.classifier.modelfile",
@@ -67,6 +68,7 @@ __all__ = [
     "ReliveError",
     "RunResult",
     "RunSpec",
+    "Scenario",
     "Task",
     "accuracy",
     "load",

@@ -666,3 +666,17 @@ def test_early_stopping_leaves_every_class_something_to_learn_from() -> None:
         held_out = choose_held_out(y, 0.3, stream(seed, "test"))
         assert int(held_out.sum()) == int(0.3 * 41)
         assert not held_out[-1]
+
+
+def test_pixels_that_are_no_bytes_are_warned_of() -> None:
+    x, y = rows(0, 1)
+    pixels = (x * 255).round()
+    with pytest.warns(UserWarning, match=r"whole numbers from 0 to 255 that are no bytes, .* X.astype\('uint8'\)"):
+        ContinualClassifier("none", shape=(8, 8), **SMALL).partial_fit(pixels, y)
+    ContinualClassifier("none", shape=(8, 8), **SMALL).partial_fit(pixels.astype(np.uint8), y)  # without a word
+    ContinualClassifier("none", **SMALL).partial_fit(pixels, y)  # a plain row may be anything
+
+
+def test_a_method_s_class_is_no_name() -> None:
+    with pytest.raises(InputError, match=r"it must be a name, or where your own is: 'my_file.py:MyMethod'"):
+        ContinualClassifier(int).partial_fit(*rows(0, 1))  # type: ignore[arg-type]

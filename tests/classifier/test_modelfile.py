@@ -558,3 +558,23 @@ def test_a_convolution_needs_the_shape() -> None:
             ContinualClassifier(shape=shape, **TINY).partial_fit(*rows(0, 1))
     with pytest.raises(InputError, match="an input of this shape has 49 numbers, not 64"):
         ContinualClassifier(shape=(7, 7), **TINY).partial_fit(*rows(0, 1))
+
+
+def test_code_beside_a_model_is_found_from_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home, elsewhere = tmp_path / "home", tmp_path / "elsewhere"
+    home.mkdir()
+    elsewhere.mkdir()
+    (home / "own.py").write_text(
+        "from torch import nn\ndef make(shape, hidden, rng):\n    return nn.Linear(shape[0], hidden)\n"
+    )
+    monkeypatch.chdir(home)
+    ContinualClassifier("none", encoder="own.py:make", iterations=2).partial_fit(*rows(0, 1)).save("m.safetensors")
+    monkeypatch.chdir(elsewhere)
+    model = load("../home/m.safetensors", allow_code=True)
+    model.partial_fit(*rows(2)).save("again.safetensors")
+    assert load("again.safetensors", allow_code=True).n_tasks_ == 2
+    (home / "own.py").rename(home / "other.py")
+    with pytest.raises(
+        FileError, match=r"there is no file own.py, neither from .*elsewhere nor beside the model, .*own"
+    ):
+        load("../home/m.safetensors", allow_code=True)

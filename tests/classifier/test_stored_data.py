@@ -14,6 +14,7 @@ from relive._util.errors import InputError
 from relive._util.tensorfile import FileError, read_tensors, write_tensors
 from relive.classifier.estimator import ContinualClassifier
 from relive.classifier.modelfile import KIND, VERSION, load
+from relive.cli import models
 from tests.classifier.test_estimator import SMALL, X, assert_same, rows
 
 REPLAY = f"{Path(__file__).parents[2] / 'examples' / 'own_method.py'}:ExperienceReplay"
@@ -31,6 +32,28 @@ class Honest(AllTasks):
     '''Says it.'''
 
     needs_earlier_tasks = True
+"""
+
+
+SILENT = """
+import torch
+from relive import Method
+
+class Silent(Method):
+    '''Keeps the first samples of each task as it gets them, and does not say so.'''
+
+    def __init__(self):
+        self.kept = torch.empty(0)
+
+    def after_task(self, net, learned, seen):
+        x = learned[0].examples.KEPT
+        self.kept = torch.cat([self.kept.reshape(-1, *x.shape[1:]), x])
+
+    def state(self):
+        return {"kept": self.kept}
+
+    def load_state(self, state):
+        self.kept = state["kept"]
 """
 
 
@@ -125,3 +148,29 @@ def test_a_method_that_needs_all_tasks_at_once(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"asks for data of earlier tasks, .* must say needs_earlier_tasks = True"):
         model.partial_fit(*rows(2))
     assert model.n_tasks_ == 1
+
+
+@pytest.mark.parametrize(
+    ("kept", "scale", "dtype"),
+    [("inputs(slice(3))", 1, float), ("inputs(slice(3)).reshape(3, 8, 8)", 50, float), ("pixels[:3]", 255, np.uint8)],
+)
+def test_a_method_that_keeps_samples_and_does_not_say_so_is_found_out(
+    tmp_path: Path, kept: str, scale: int, dtype: type
+) -> None:
+    """Whatever form it keeps them in: standardised, as pictures, or as the bytes that were given."""
+    (tmp_path / "mine.py").write_text(SILENT.replace("KEPT", kept))
+    x, y = rows(0, 1)
+    model = ContinualClassifier(f"{tmp_path / 'mine.py'}:Silent", **SMALL)
+    with pytest.raises(
+        InputError, match=r"keeps samples: state\(\) has rows of the data in kept, .* keeps_data = True"
+    ):
+        model.partial_fit((x * scale).astype(dtype), y)
+    assert not hasattr(model, "learner_")
+    model.set_params(allow_stored_data=True).partial_fit((x * scale).astype(dtype), y)
+
+
+def test_a_method_that_keeps_sums_is_not_taken_for_one(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(SILENT.replace("KEPT", "inputs(slice(None)).sum(0, keepdim=True)"))
+    model = ContinualClassifier(f"{tmp_path / 'mine.py'}:Silent", **SMALL).partial_fit(*rows(0, 1))
+    assert models.data_note(model) == "data      the method says that it keeps no sample; it is not one of relive's own"
+    assert models.data_note(ContinualClassifier("none", **SMALL).partial_fit(*rows(0))).endswith("is in this file")

@@ -10,7 +10,13 @@ import struct
 import subprocess
 import sys
 import termios
+from io import StringIO
 from pathlib import Path
+
+from rich.console import Console
+
+from relive.cli.progress import LiveObserver
+from relive.experiments.spec import make_spec
 
 WIDTH = 30
 COMMANDS = {
@@ -48,3 +54,17 @@ def test_a_message_breaks_between_words(tmp_path: Path) -> None:
         assert " ".join(lines).split() == message.format(long=long).split()
         assert len(lines) > 3
         assert all(len(line.rstrip()) <= WIDTH or long in line for line in lines)
+
+
+def test_the_bar_of_a_run_fits_a_narrow_terminal() -> None:
+    console = Console(file=StringIO(), width=80, force_terminal=True)
+    observer = LiveObserver(make_spec("split", "class", "rtf", dataset="digits", iters=20_000), console)
+    observer.task_started(0)
+    observer.stepped(0, 12_345, 0.1234)
+    observer.probed(0, [0.987])
+    with console.capture() as captured:
+        console.print(observer.progress.get_renderable())
+    (line,) = captured.get().splitlines()
+    assert "12345/100000" in line
+    assert "accuracy 98.7 %" in line
+    assert "left" in line

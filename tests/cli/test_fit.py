@@ -232,7 +232,7 @@ def test_the_label_s_column_is_remembered(run: Run, files: Path) -> None:
     code, _, err = run("fit", M, "a.csv", *SMALL)
     assert code == 2
     assert "a.csv has no column 'label': it has 'pixel 0', 'pixel 1'" in err
-    assert "name the column of labels with --label" in err
+    assert "call the column of labels 'label', or give relive fit, predict and evaluate its name with --label" in err
     assert run("fit", M, "a.csv", *SMALL, "--label", "digit")[0] == 0
     assert run("fit", M, "b.csv")[0] == 0
     code, out, err = run("predict", M, "a.csv")
@@ -258,7 +258,10 @@ def test_colour_and_size_are_decided_at_first(run: Run) -> None:
                 pixels = np.zeros((9, 7, 3), dtype=np.uint8) + shift
                 pixels[..., 0 if label == "red" else 2] = 100 + 20 * i
                 Image.fromarray(pixels).save(Path(name) / label / f"{i}.jpg")
-    assert run("fit", M, "one", *SMALL, "--size", "5", "--colour")[0] == 0
+    code, _, err = run("fit", "grey.safetensors", "one", *SMALL)
+    assert code == 0
+    assert "pictures made grey, 9 × 7 → 28 × 28; --colour keeps colours, --size N is the size" in err
+    assert "grey" not in run("fit", M, "one", *SMALL, "--size", "5", "--colour")[2]
     assert relive.load(M).notes_["image"] == [5, 5, 3]
     assert relive.load(M).n_features_in_ == 75
     before = Path(M).read_bytes()
@@ -313,7 +316,7 @@ def test_the_encoder_and_the_shape(run: Run, files: Path) -> None:
 
 def test_shapes_that_cannot_be(run: Run, files: Path) -> None:
     for options, message in (
-        (["--encoder", "conv"], "say what it is, such as shape=(28, 28), or --shape 28x28"),
+        (["--encoder", "conv"], "say what it is, such as shape=(28, 28), or relive fit --shape 28x28"),
         (["--encoder", "conv", "--shape", "7x7"], "an input of this shape has 49 numbers, not 64"),
         (["--encoder", "cov"], "unknown encoder 'cov': did you mean 'conv'?"),
         (["--shape", "0x8"], "--shape 0x8: write it as HEIGHTxWIDTH"),

@@ -114,3 +114,44 @@ def test_help_lists_what_is_registered(relive: Command, monkeypatch: pytest.Monk
         "my.npz",
     ):
         assert words in out
+
+
+def test_methods_with_encoders_of_their_own_are_compared(relive: Command) -> None:
+    words = ("--dataset", "digits", "--iters", "3", "--method", "none", "--method", "analytic", "--seeds", "2", "-q")
+    done = relive("compare", *words)
+    assert done.code == 0, done.err
+    assert [line.split()[0] for line in done.out.splitlines() if "±" in line and "−" not in line[:20]][:2] == [
+        "None",
+        "Analytic",
+    ]
+    assert Path("runs/figures/compare-learning.png").exists()
+
+
+def test_sizes_are_options_of_run_and_compare(relive: Command) -> None:
+    sizes = ("--learning-rate", "0.01", "--hidden", "7", "--batch-size", "5", "--latent", "3")
+    words = ("--dataset", "digits", "--iters", "2", "--tasks", "2", *sizes, "-q")
+    assert relive("run", "--method", "rtf", "--seed", "1", *words).code == 0
+    assert relive("compare", "--method", "rtf", "--seeds", "1", *words).code == 0
+    (spec,) = [json.loads(path.read_text()) for path in Path("runs").glob("*/spec.json")]
+    assert [spec[name] for name in ("learning_rate", "hidden", "batch_size", "latent")] == [0.01, 7, 5, 3]
+
+
+def test_what_is_meant_for_another_command_is_said(relive: Command) -> None:
+    for words, message in (
+        (
+            ["fit", "m.safetensors", "mine.py:load"],
+            "a loader is for relive run and compare, here give a file or a folder",
+        ),
+        (["run", "--method", "mine.py"], "mine.py is a file: name the method in it, as mine.py:Mine"),
+        (["run", "--encoder", "mine.py"], "mine.py is a file: name the encoder in it, as mine.py:make"),
+    ):
+        refused = relive(*words)
+        assert (refused.code, message in refused.err) == (2, True), refused.err
+
+
+def test_methods_that_are_named_are_listed_alone(relive: Command) -> None:
+    Path("own.py").write_text("from relive import Method\nclass Mine(Method):\n    'What it does.'\n")
+    assert list(json.loads(relive("methods", "own.py:Mine", "--json").out)) == ["own.py:Mine"]
+    listed = relive("methods", "own.py:Mine").out
+    assert "What it does" in listed
+    assert "rtf" not in listed

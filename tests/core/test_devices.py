@@ -71,9 +71,9 @@ def test_every_method_stays_on_its_device(
 
 
 def test_a_device_that_is_not_there_is_refused() -> None:
-    with pytest.raises(InputError, match="device = 'gpu': PyTorch cannot use it here"):
+    with pytest.raises(InputError, match="unknown device 'gpu'"):
         device_of("gpu")
     if not torch.cuda.is_available():
-        with pytest.raises(InputError, match=r"device = 'cuda': PyTorch cannot use it here .* cpu, cuda, mps, auto"):
+        with pytest.raises(InputError, match=r"device = 'cuda': PyTorch cannot use it here .* 'cpu' always works"):
             device_of("cuda")
     assert device_of("auto").type in ("cpu", "cuda", "mps")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 
 import pytest
 import torch
@@ -14,9 +15,11 @@ from relive._util.errors import InputError
 from relive._util.seeds import stream
 from relive.core.learner import Learner
 from relive.core.scenarios import scenario_of
-from relive.core.sources import Rows
+from relive.core.sources import Part, Rows
 from relive.data.protocols import tasks_of
 from relive.methods import METHODS
+from relive.methods.none import FineTuning
+from relive.networks import Classifier
 from tests import plain
 
 METHOD_NAMES = list(METHODS)
@@ -295,3 +298,59 @@ def test_a_learner_can_be_told_to_stop() -> None:
     learner.learn(tasks[:1], 10, on_step)
     assert told == [1, 2, 3]
     assert learner.method.state(), "the task is finished all the same"
+
+
+class Wrong(FineTuning):
+    """Returns from a hook what that hook cannot return."""
+
+
+@pytest.mark.parametrize(
+    ("hook", "value", "message"),
+    [
+        (
+            "replay",
+            (torch.zeros(2, 3), [0, 1]),
+            r"Wrong.replay returned tuple .*: it must return a relive.core.batch.B",
+        ),
+        ("loss", 3.0, r"Wrong.loss returned float 3.0: it must return a tensor of one number"),
+        ("loss", torch.zeros(2), r"Wrong.loss returned Tensor .*: it must return a tensor of one number"),
+        ("state", {"n": 3}, r"Wrong.state returned dict {'n': 3}: it must return tensors by name: torch.tensor\(3\)"),
+        ("state", None, r"Wrong.state returned NoneType None: it must return a dictionary of tensors by name"),
+    ],
+)
+def test_what_a_hook_returns_is_checked_and_the_hook_named(hook: str, value: object, message: str) -> None:
+    tasks = plain.split_tasks()
+    learner = Learner(Wrong(), scenario_of("class", [task.classes for task in tasks]), tasks[0].n_inputs, hidden=12)
+    setattr(learner.method, hook, lambda *arguments: value)
+    with pytest.raises(InputError, match=message):
+        learner.learn(tasks[:1], 1)
+
+
+class Forgetful(FineTuning):
+    """Keeps samples, and says nothing of them in its state."""
+
+    def __init__(self) -> None:
+        self.kept: list[tuple[Tensor, int]] = []
+        self.fixed = torch.ones(3)
+
+    def before_task(self, net: Classifier, known: int) -> None:
+        self.only_for_this_task = torch.zeros(2)
+
+    def after_task(self, net: Classifier, learned: Sequence[Part], seen: int) -> None:
+        self.kept.append((learned[0].examples.pixels[:2], seen))
+
+
+class Remembering(Forgetful):
+    """Says it."""
+
+    def state(self) -> dict[str, Tensor]:
+        return {str(seen): x for x, seen in self.kept}
+
+
+def test_a_method_that_keeps_tensors_out_of_its_state_is_warned_of() -> None:
+    """What a task begins with anew, and what never changes, is no memory."""
+    tasks = plain.split_tasks()
+    scenario = scenario_of("class", [task.classes for task in tasks])
+    with pytest.warns(UserWarning, match=r"Forgetful has changed kept while it learned, and its state\(\) returns not"):
+        Learner(Forgetful(), scenario, tasks[0].n_inputs, hidden=12).learn(tasks[:1], 1)
+    Learner(Remembering(), scenario, tasks[0].n_inputs, hidden=12).learn(tasks[:1], 1)  # pytest raises any warning

@@ -168,7 +168,7 @@ def test_a_function_that_loads(tmp_path: Path, function: str, classes: tuple[str
         ("lonely", "has one class, '0': at least 2"),
         ("gap", "has nothing to learn from of class '0'"),
         ("ints", "train_inputs has type int64: give bytes"),
-        ("other", "has no 'other'; it has: Dataset, pair, four"),
+        ("other", "has no 'other'; it has: pair, four"),
     ],
 )
 def test_a_function_that_does_not_load(tmp_path: Path, function: str, message: str) -> None:

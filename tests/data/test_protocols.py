@@ -282,7 +282,7 @@ def test_a_protocol_of_one_s_own(tmp_path: Path) -> None:
     [
         ("make", "a protocol is a relive.Protocol"),
         ("SHORT", "protocol short made 2 tasks, but was asked for 3"),
-        ("NONE", "has no 'NONE'; it has: Protocol, transformed, make, too_few"),
+        ("NONE", "has no 'NONE'; it has: make, too_few, ROLLED, SHORT, WRONG"),
     ],
 )
 def test_what_is_no_protocol(tmp_path: Path, name: str, message: str) -> None:
@@ -295,3 +295,19 @@ def test_a_preset_has_known_fields(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(OWN)
     with pytest.raises(InputError, match=r"unknown field in the preset of .*'units'"):
         protocol_facts(f"{tmp_path}/mine.py:WRONG")
+
+
+def test_what_goes_wrong_in_a_protocol_of_one_s_own_is_said_in_one_line(tiny: Dataset, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "from relive import Protocol\n"
+        "RAISES = Protocol('raises', lambda data, n_tasks, seed, fidelity: [][0])\n"
+        "NONE = Protocol('none', lambda data, n_tasks, seed, fidelity: [])\n"
+    )
+    with pytest.raises(
+        InputError, match=r"mine.py:RAISES could not make its tasks: IndexError: list index out of range"
+    ):
+        tasks_of(f"{tmp_path / 'mine.py'}:RAISES", tiny, 2, 0)
+    with pytest.raises(InputError, match=r"made 0 tasks, but was asked for 2: give --tasks 0, or have it make as many"):
+        tasks_of(f"{tmp_path / 'mine.py'}:NONE", tiny, 2, 0)
+    with pytest.raises(InputError, match="has no 'MORE'; it has: RAISES, NONE"):
+        tasks_of(f"{tmp_path / 'mine.py'}:MORE", tiny, 2, 0)

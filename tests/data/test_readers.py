@@ -92,7 +92,7 @@ class TestTables:
         [
             (
                 "a,species\n1,x\n",
-                "has no column 'label': it has 'a', 'species'; name the column of labels with --label",
+                "has no column 'label': it has 'a', 'species'; call the column of labels 'label', or give",
             ),
             ("a,b,label\n1,,x\n2,NA,x\n3,4,x\n", "column 'b' of .* has 2 missing values, the first in row 1: fill"),
             ("a,b,label\n1,2,x\n2,red,x\n", "column 'b' of .* is not numeric: row 2 has 'red'. Turn it into numbers"),
@@ -257,9 +257,15 @@ class TestArrays:
     @pytest.mark.parametrize(
         ("arrays", "message"),
         [
-            ({"data": np.eye(2), "y": [0, 1]}, "has no array 'X': it has 'data', 'y'; name the samples with --x"),
-            ({"X": np.eye(2)}, "has no array 'y': it has 'X'; name the labels with --y"),
+            ({"data": np.eye(2), "y": [0, 1]}, "has no array 'X': it has 'data', 'y'; call the samples 'X', or give"),
+            ({"X": np.eye(2)}, "has no array 'y': it has 'X'; call the labels 'y', or give"),
             ({"X": np.eye(2), "y": [0, 1, 2]}, r"array 'y' of .* has shape \(3,\): it must have one value for 2"),
+            (
+                {"X": np.ones((2, 3, 4, 5)), "y": [0, 1]},
+                r"is \(2, 3, 4, 5\): colours come last, X.transpose\(0, 2, 3, 1\)",
+            ),
+            ({"X": np.ones((2, 4, 5, 4)), "y": [0, 1]}, r"is \(2, 4, 5, 4\): a picture has no more than 3 channels"),
+            ({"X": np.ones((2, 3, 4, 5, 1)), "y": [0, 1]}, r"is \(2, 3, 4, 5, 1\): give \(n, features\)"),
             ({"X": np.ones(2), "y": [0, 1]}, r"array 'X' of .* has shape \(2,\)"),
             ({"X": np.array([["a"], ["b"]]), "y": [0, 1]}, "array 'X' of .* has type <U1: features must be numbers"),
             ({"X": np.eye(2), "y": [b"a", b"b"]}, r"array 'y' of .* has type \|S1: labels must be numbers or strings"),

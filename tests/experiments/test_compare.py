@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import ttest_rel
 
 from relive._util.fidelity import AS_WRITTEN
-from relive.experiments.compare import side_by_side
+from relive.experiments.compare import side_by_side, together
 from relive.experiments.spec import RunResult
 from relive.report import own_runs
 from tests.report.fake import result_of, spec_of
@@ -94,3 +94,99 @@ def test_every_format_has_every_number() -> None:
     assert markdown.index("Task-IL") < markdown.index("Class-IL")
     for figure in (own_runs.time_figure(group), own_runs.learning_figure(group)):
         assert len(figure.axes) == 2
+
+
+def own(seed: int, accuracy: float, method: str = "mine.py:Mine", digest: str = "aaaaaaaaaaaa") -> RunResult:
+    spec = replace(spec_of("split", "class", "none", seed), method=method, sources={method: digest})
+    return result_of(spec, accuracy)
+
+
+def test_contents_of_a_file_are_methods_of_their_own() -> None:
+    """What came out before a method was changed is no run of what it is now, and can be told from it."""
+    results = [own(seed, 0.5, digest=digest) for digest in ("a" * 12, "b" * 12) for seed in (1, 2)]
+    (group,) = side_by_side([*results, own(3, 0.9, digest="b" * 12)])
+    assert [(entry.n, own_runs.label(entry, group)) for entry in group.entries] == [
+        (2, "Mine (aaaaaaa)"),
+        (3, "Mine (bbbbbbb)"),
+    ]
+
+
+def test_methods_of_one_name_are_told_apart_by_their_files() -> None:
+    (group,) = side_by_side([own(1, 0.5), own(1, 0.6, "other.py:Mine"), *runs()])
+    labels = [own_runs.label(entry, group) for entry in group.entries]
+    assert labels == ["Mine (mine.py)", "None", "Mine (other.py)", "RtF", "SI"]
+    legend = own_runs.time_figure(group).legends[0]
+    assert {"Mine (mine.py)", "Mine (other.py)", "RtF"} <= {text.get_text() for text in legend.get_texts()}
+
+
+def test_groups_of_one_title_say_in_what_they_differ() -> None:
+    def group_of(digest: str, **changes: Any) -> list[RunResult]:
+        return [
+            replace(run, spec=replace(run.spec, sources={"my.npz": digest * 12}))
+            for run in runs(dataset="my.npz", **changes)
+        ]
+
+    titles = [group.title for group in side_by_side([*group_of("a"), *group_of("b"), *group_of("b", hidden=7)])]
+    common = "my.npz, split, 5 tasks of 2000 iterations"
+    assert titles == [
+        f"{common}, hidden 7",
+        f"{common}, my.npz aaaaaaa",
+        f"{common}, my.npz bbbbbbb",
+    ]
+    assert side_by_side(group_of("a"))[0].title == common
+
+
+def test_another_optimizer_is_in_the_title() -> None:
+    titles = [group.title for group in side_by_side([*runs(), *runs(optimizer="sgd", learning_rate=0.1)])]
+    assert [title.partition("iterations")[2] for title in titles] == ["", ", optimizer sgd, learning_rate 0.1"]
+
+
+def test_an_encoder_that_is_a_method_s_own_divides_nothing() -> None:
+    """What is asked for together stands together with any encoder, and twins are told apart by it."""
+    own = replace(spec_of("split", "class", "none"), method="analytic", encoder="random")
+    (group,) = side_by_side([*runs(), result_of(own)])
+    assert [own_runs.label(entry, group) for entry in group.entries] == ["Analytic", "None", "RtF", "SI"]
+    with_conv = runs(encoder="conv")
+    assert [len(group.entries) for group in side_by_side([*runs(), result_of(own), *with_conv])] == [4, 3]
+    assert "encoder conv" in together(with_conv).title
+    mixed = together([*with_conv, result_of(own), result_of(replace(own, encoder="conv"))])
+    assert "encoder" not in mixed.title
+    assert [own_runs.label(entry, mixed) for entry in mixed.entries][:2] == [
+        "Analytic (encoder conv)",
+        "Analytic (encoder random)",
+    ]
+
+
+@pytest.mark.parametrize(
+    "accuracies", [{"none": [0.5, 0.6], "rtf": [0.7, 0.75]}, {"none": [0.5] * 3, "rtf": [0.7] * 3}]
+)
+def test_too_few_seeds_or_no_spread_are_not_tested(accuracies: dict[str, list[float]]) -> None:
+    results = [
+        result_of(spec_of("split", "class", method, seed), value)
+        for method, values in accuracies.items()
+        for seed, value in enumerate(values, start=1)
+    ]
+    (group,) = side_by_side(results)
+    (pair,) = group.pairs("class")
+    assert (pair.p, pair.p_holm) == (None, None)
+    assert "| – | – |" in own_runs.as_markdown(group)
+
+
+def test_seed_0_among_others_is_noted() -> None:
+    in_order = result_of(spec_of("split", "class", "rtf", 0), 0.9)
+    assert own_runs.IN_ORDER in own_runs.as_markdown(side_by_side([*runs(), in_order])[0])
+    assert own_runs.IN_ORDER not in own_runs.as_markdown(side_by_side(runs())[0])
+    assert own_runs.IN_ORDER not in own_runs.as_markdown(side_by_side([in_order])[0])  # with nothing to mix it up with
+
+
+def test_time_is_the_processor_s() -> None:
+    """A run that had half of a core took twice as long, but not more of the processor."""
+    spec = spec_of("split", "class", "rtf")
+    for share, shown in ((0.5, "50"), (None, "–")):
+        (group,) = side_by_side([result_of(spec, seconds=100.0, share=share)])
+        assert own_runs.row(group.entries[0])[3] == shown
+
+
+def test_a_negative_number_has_a_true_minus() -> None:
+    (group,) = side_by_side([result_of(spec_of("split", "class", "rtf"), 0.99)])
+    assert own_runs.row(group.entries[0])[2] == "−1.00"

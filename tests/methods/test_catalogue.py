@@ -103,7 +103,8 @@ def test_a_file_that_has_changed_is_another_spec_and_not_run_as_the_old_one(mine
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("{file}:Other", "has no 'Other'; it has: Method, Mine, NotOne"),
+        ("{file}:Other", "has no 'Other'; it has: Mine, NotOne$"),
+        ("{file}", "my_file.py is a file: name the method in it, as .*my_file.py:Mine"),
         ("{file}:NotOne", "a method is a class that extends relive.Method"),
         ("nowhere.py:Mine", "there is no file nowhere.py"),
         ("no.such.module:Mine", "there is no module 'no.such.module'"),
@@ -158,3 +159,30 @@ def test_the_example_replays_what_it_kept() -> None:
     assert er.average_accuracy > none.average_accuracy + 0.3
     assert er.stored_numbers == 200 * (64 + 2)
     assert er.shown["title"] == "ER"
+
+
+def test_a_file_that_imports_another_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It cannot be found; and where it is found all the same, its changes are not noticed, and that is said."""
+    (tmp_path / "beside_it.py").write_text("from relive import Method\n")
+    (tmp_path / "asking.py").write_text("from beside_it import Method\nclass Mine(Method):\n    'Mine.'\n")
+    (tmp_path / "missing.py").write_text("import nowhere_to_be_found\n")
+    with pytest.raises(InputError, match=r"asking.py imports 'beside_it', a file beside it, which it must do without"):
+        make_spec("split", "class", f"{tmp_path / 'asking.py'}:Mine", dataset="digits")
+    with pytest.raises(InputError, match=r"missing.py imports 'nowhere_to_be_found', which is not installed"):
+        make_spec("split", "class", f"{tmp_path / 'missing.py'}:Mine", dataset="digits")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.warns(UserWarning, match=r"imports 'beside_it', a file beside it, and results do not notice when that"):
+        make_spec("split", "class", f"{tmp_path / 'asking.py'}:Mine", dataset="digits")
+
+
+def test_settings_that_are_whole_by_default_stay_whole(tmp_path: Path) -> None:
+    (tmp_path / "sized.py").write_text(
+        "from relive import Method\n"
+        "class Sized(Method):\n    'Sized.'\n    def __init__(self, size=200, rate=1.0): self.given = size, rate\n"
+        "class Bare(Method):\n    'Bare.'\n    def __init__(self, size): pass\n"
+    )
+    made: Any = make_method(f"{tmp_path / 'sized.py'}:Sized", size=100.0, rate=2.0)
+    assert list(map(type, made.given)) == [int, float]
+    assert made.given == (100, 2.0)
+    with pytest.raises(InputError, match="setting size of Bare has no default: a setting is a number with a default"):
+        make_method(f"{tmp_path / 'sized.py'}:Bare")

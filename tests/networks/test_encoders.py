@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -425,3 +426,49 @@ def test_more_output_units_change_nothing_else(make: Callable[..., nn.Module]) -
         )
         for name, p in small.items():
             assert torch.equal(p, large[name][tuple(map(slice, p.shape))])
+
+
+BROKEN: dict[str, tuple[Any, str]] = {  # what makes an encoder, and what is said of it
+    "flat": (
+        lambda shape, hidden, rng: nn.Conv2d(1, 2, 3),
+        r"RuntimeError: .*; it is given rows \(n, 64\): reshape them",
+    ),
+    "two": (lambda shape, hidden: nn.Linear(64, 3), r"TypeError: .*; it is called with \(shape, hidden, rng\)"),
+    "raises": (
+        lambda shape, hidden, rng: [][0],
+        r"encoder test_encoders.py:<lambda>: IndexError: list index out of range",
+    ),
+    "pair": (
+        lambda shape, hidden, rng: nn.LSTM(64, 3),
+        r"the encoder returns tuple: it must return a tensor \(n, feat",
+    ),
+    "module": (nn.Linear(64, 3), r"encoder is a module, Linear: give the function \(shape, hidden, rng\) that returns"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_what_is_wrong_with_an_encoder_of_one_s_own_is_said_in_one_line(name: str) -> None:
+    encoder, message = BROKEN[name]
+    with pytest.raises(InputError, match=message):
+        Learner(make_method("none"), scenario_of("class", [(0, 1)]), 64, shape=(8, 8), encoder=encoder)
+
+
+def test_an_encoder_that_was_given_no_shape_is_told_of_it() -> None:
+    def of_pictures(shape: tuple[int, ...], hidden: int, rng: torch.Generator) -> nn.Module:
+        return nn.Linear(shape[0] * shape[1], hidden)
+
+    with pytest.raises(
+        InputError, match=r"An input's shape is \(64,\): if it is a picture, say so with shape=\(28, 28"
+    ):
+        Learner(make_method("none"), scenario_of("class", [(0, 1)]), 64, encoder=of_pictures)
+
+
+def test_batch_normalisation_of_one_row_is_refused_in_words() -> None:
+    def normalised(shape: tuple[int, ...], hidden: int, rng: torch.Generator) -> nn.Module:
+        return nn.Sequential(nn.Linear(16, hidden), nn.BatchNorm1d(hidden))
+
+    tasks = plain.split_tasks()
+    scenario = scenario_of("class", [task.classes for task in tasks])
+    learner = Learner(make_method("none"), scenario, 16, hidden=5, batch_size=1, encoder=normalised)
+    with pytest.raises(InputError, match="batch normalisation needs at least 2 rows in a step, and here is 1"):
+        learner.learn(tasks[:1], 1)

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 from matplotlib import image
-from matplotlib.colors import to_hex
+from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
+from relive.experiments.compare import side_by_side
+from relive.experiments.spec import register_methods_in
 from relive.experiments.store import Store
+from relive.methods import METHODS
 from relive.paper.comparison import compare
 from relive.paper.published import GRIDS
-from relive.report import figures, gallery, pictures, style
+from relive.report import figures, gallery, own_runs, pictures, style
 from tests.report.fake import paper_like, pictures_of, result_of, searched, spec_of
 
 
@@ -52,7 +56,7 @@ def test_time_has_a_panel_per_scenario_and_a_star_per_mean() -> None:
         9 * 5,
         9 * 5,
     ]  # the mean is a star and a mark in it
-    assert {"DGR+distill", "Offline", "hollow: not known to have had its core"} <= words_of(figure)
+    assert {"DGR+distill", "Offline", "hollow or pale: core shared, or not known"} <= words_of(figure)
 
 
 @pytest.mark.parametrize(("share", "hollow"), [(1.0, False), (0.5, True), (None, True)])
@@ -181,3 +185,59 @@ def test_examples_do_without_mnist_and_say_so(own_cache: Path) -> None:
     assert [item.name for item in drawn] == ["examples-split", "examples-permuted"]
     assert all("MNIST is not on this machine" in item.caption for item in drawn)
     assert not own_cache.exists()
+
+
+def test_the_axis_of_times_has_numbers_however_near_the_times_are() -> None:
+    for seconds in ([30.0, 33.0], [2.0, 300.0]):
+        runs = [result_of(spec_of(seed=i + 1), seconds=s) for i, s in enumerate(seconds)]
+        axis = figures.time_figure(compare(runs, "split")).axes[2]
+        low, high = axis.get_xlim()
+        assert sum(low <= tick <= high for tick in axis.get_xticks()) >= 3
+        assert "log scale" in axis.get_xlabel()
+
+
+def test_a_busy_run_of_a_marker_without_inside_is_pale() -> None:
+    register_methods_in(
+        [replace(result_of(spec_of()), spec=replace(spec_of(), method="a.py:A"), shown={"marker": "+"})]
+    )
+    alphas = []
+    for share in (1.0, 0.5):
+        run = result_of(replace(spec_of(dataset="digits"), method="a.py:A"), share=share)
+        (mark,) = own_runs.time_figure(side_by_side([run])[0]).axes[0].collections
+        alphas.append(float(np.asarray(mark.get_facecolor())[0][3]))
+    assert alphas[0] > alphas[1]
+
+
+def test_the_legend_is_within_the_figure() -> None:
+    runs = [result_of(spec_of("split", "class", method, dataset="digits")) for method in ("none", "rtf", "si", "lwf")]
+    figure = own_runs.time_figure(side_by_side(runs)[0])
+    figure.draw_without_rendering()
+    box = figure.legends[0].get_window_extent()
+    assert box.x0 >= 0
+    assert box.x1 <= figure.bbox.width
+
+
+def test_a_method_of_one_s_own_gets_the_spare_colour_that_is_least_like_all_others() -> None:
+    register_methods_in([replace(result_of(spec_of()), spec=replace(spec_of(), method="a.py:A"))])
+    others = np.array([to_rgb(style.method_colour(name)) for name in METHODS if name != "a.py:A"])
+    spare = np.array([to_rgb(colour) for colour in style.SPARE_COLOURS])
+    distances = np.linalg.norm(spare[:, None] - others, axis=2).min(1)
+    assert style.method_colour("a.py:A") == style.SPARE_COLOURS[int(distances.argmax())]
+
+
+def test_a_closed_form_is_drawn_over_tasks() -> None:
+    closed = replace(result_of(spec_of(dataset="digits")), curve=[])
+    (axis,) = figures.accuracy_figure(closed).axes
+    assert axis.get_xlabel() == "tasks learned"
+    assert [tick.get_text() for tick in axis.get_xticklabels()] == ["0", "1", "2", "3", "4", "5"]
+    (line, *_) = own_runs.learning_figure(side_by_side([closed])[0]).axes[0].lines
+    assert xs(line) == [2, 4, 6, 8, 10]
+    assert ys(line) == pytest.approx(
+        [100 * float(np.mean(row[: k + 1])) for k, row in enumerate(closed.accuracy_matrix)]
+    )
+
+
+def test_few_steps_are_not_counted_in_thousands() -> None:
+    (axis,) = own_runs.learning_figure(side_by_side([result_of(spec_of(iters=20))])[0]).axes
+    assert axis.get_xlabel() == "training steps"
+    assert axis.get_xlim() == (0, 100)

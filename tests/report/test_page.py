@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from relive._util.errors import InputError
 from relive.cli import app
-from relive.experiments.spec import RunResult
+from relive.experiments.spec import RunResult, register_methods_in
 from relive.experiments.store import RESULT, SAMPLES, Store
 from relive.report import page, style
 from relive.report.page import Report, read_explanations, render, write
@@ -153,8 +153,8 @@ def test_rows_say_what_a_run_is_used_for(tmp_path: Path) -> None:
     shown = page_of(Report(tmp_path, results, tuned, {}))
     uses = [row["data-use"] for row in shown.all("tr") if "data-use" in row]
     assert sorted(map(str, set(uses))) == ["grid search", "other", "table, tuned table", "tuned table", "your runs"]
-    assert "1 run is in none of the paper’s tables" in shown.text
-    assert "none of the paper’s tables" not in page_of(Report(tmp_path, results[1:], tuned, {})).text
+    assert "1 run is in none of the tables (the one seed that keeps the digits in order)" in shown.text
+    assert "none of the tables" not in page_of(Report(tmp_path, results[1:], tuned, {})).text
 
 
 def test_explanations_are_read_and_checked(tmp_path: Path) -> None:
@@ -273,3 +273,25 @@ def test_runs_that_are_in_no_cell_of_the_paper_are_one_s_own(tmp_path: Path) -> 
     assert "c = 7" in shown
     for word in ("of 28", "The paper’s claims, checked", "The paper beside this machine"):
         assert word not in shown
+
+
+def test_a_run_that_is_in_no_table_has_its_true_reason(tmp_path: Path) -> None:
+    own = spec_of("split", "class", "rtf", 1, dataset="digits")
+    results = [result_of(spec) for spec in (spec_of(), own, replace(own, threads=2))]
+    results.append(result_of(spec_of("split", "task", "si", 1, {"c": 7.0})))
+    shown = page_of(report_of(results, tmp_path)).text
+    assert (
+        "1 run is in none of the tables (a seed that is counted already, run with another number of threads)" in shown
+    )
+    assert (
+        "1 run is in none of the tables (settings that are neither the paper's nor those that a search chose)" in shown
+    )
+
+
+def test_the_page_names_the_methods_that_keep_data(tmp_path: Path) -> None:
+    mine = replace(result_of(spec_of("split", "class", "none", dataset="digits")), shown={"keeps_data": "yes"})
+    mine = replace(mine, spec=replace(mine.spec, method="mine.py:Buffered"))
+    register_methods_in([mine])
+    keeping = page_of(report_of([mine, result_of(spec_of()), result_of(spec_of(method="offline"))], tmp_path)).text
+    assert "never sees old data again (only methods that keep data do: Buffered, Offline); then" in keeping
+    assert "never sees old data again; then" in page_of(report_of([result_of(spec_of())], tmp_path)).text

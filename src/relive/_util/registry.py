@@ -6,11 +6,13 @@ group), and the command line, where ``my_file.py:Thing`` or ``package.module:Thi
 
 from __future__ import annotations
 
+import ast
 import functools
 import hashlib
 import importlib
 import sys
 import types
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -86,6 +88,10 @@ class Registry(Mapping[str, Facts], Generic[Facts]):
 
     def __getitem__(self, name: str) -> Facts:
         facts = self._own.get(name) or self._installed.get(name)
+        if facts is None and name.endswith(".py"):
+            raise InputError(
+                f"{name} is a file: name the {self.kind} in it, as {name}:{'make' if self.factory else 'Mine'}"
+            )
         if facts is None:
             raise unknown(self.kind, name, self)
         return facts
@@ -151,8 +157,14 @@ def load_object(address: str) -> Any:
     try:
         return getattr(module, attribute)
     except AttributeError:
-        there = [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]
+        there = [name for name, value in vars(module).items() if not name.startswith("_") and _is_of(value, module)]
         raise InputError(f"{place} has no {attribute!r}; it has: {', '.join(there) or 'nothing'}") from None
+
+
+def _is_of(value: object, module: types.ModuleType) -> bool:
+    """Say whether a module makes a class, a function or a record such as a protocol itself, rather than import it."""
+    home = str(getattr(value, "__module__", ""))
+    return home == module.__name__ or (not callable(value) and home.startswith("relive."))
 
 
 def _module(name: str) -> Any:
@@ -174,10 +186,46 @@ def _module_of_file(path: Path) -> Any:
         sys.modules[name] = module
         try:
             exec(compile(content, str(path), "exec", dont_inherit=True), module.__dict__)
+        except ModuleNotFoundError as error:
+            del sys.modules[name]
+            missing = str(error.name)
+            if not _beside(path, missing):
+                raise InputError(f"{path} imports {missing!r}, which is not installed") from error
+            raise InputError(
+                f"{path} imports {missing!r}, a file beside it, which it must do without: only {path.name} itself is "
+                "watched for changes and sent with a run. Put both into one file, or install them as a package"
+            ) from error
         except BaseException:
             del sys.modules[name]
             raise
     return sys.modules[name]
+
+
+def _beside(path: Path, module: str) -> bool:
+    """Say whether a module is a file or a folder beside a file."""
+    top = path.parent / module.partition(".")[0]
+    return top.with_suffix(".py").is_file() or (top / "__init__.py").is_file()
+
+
+def warn_of_neighbours(address: str) -> None:
+    """Warn of a file that imports others beside it: a result names the file alone by its digest."""
+    place = Path(address.rpartition(":")[0])
+    if place.suffix != ".py":
+        return
+    imported: set[str] = set()
+    for node in ast.walk(ast.parse(_content(place))):
+        if isinstance(node, ast.Import):
+            imported |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            imported.add(node.module)
+    for module in sorted(imported):
+        loaded = getattr(sys.modules.get(module.partition(".")[0]), "__file__", None)
+        if _beside(place, module) and loaded and Path(loaded).resolve().is_relative_to(place.resolve().parent):
+            warnings.warn(
+                f"{place} imports {module!r}, a file beside it, and results do not notice when that changes: put both "
+                "into one file, or do the runs again",
+                stacklevel=3,
+            )
 
 
 _SENT: ContextVar[Mapping[str, bytes]] = ContextVar(

@@ -105,5 +105,15 @@ class Features:
         return data
 
 
+def warn_of_pixels(data: Array) -> None:
+    """Warn of pictures whose pixels are whole numbers from 0 to 255, but not bytes: these are standardised."""
+    if data.dtype != np.uint8 and data.max() > 1 and data.min() >= 0 and data.max() <= 255 and (data % 1 == 0).all():
+        warnings.warn(
+            "X has whole numbers from 0 to 255 that are no bytes, so that they are standardised like any features: if "
+            "they are pixels, give them as such, X.astype('uint8')",
+            stacklevel=2,
+        )
+
+
 def _within_bounds(data: Array) -> bool:
     return data.dtype == np.uint8 or bool(data.min() >= -ROUNDING and data.max() <= 1 + ROUNDING)

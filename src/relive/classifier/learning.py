@@ -20,13 +20,13 @@ from relive.classifier import changes, parameters, selfreport
 from relive.classifier.answers import class_probabilities
 from relive.classifier.bookkeeping import Array, Bookkeeping
 from relive.classifier.choice import choose
-from relive.classifier.features import Features
+from relive.classifier.features import Features, warn_of_pixels
 from relive.classifier.labels import digest_of, label_array, warn_of_many_labels
 from relive.classifier.lessons import Lesson
 from relive.classifier.training import OnTrainingStep, choose_tested, task_of, train
 from relive.core.learner import Learner
 from relive.core.scenarios import SCENARIOS, Scenario
-from relive.methods import make_method, method_class
+from relive.methods import is_shipped, make_method, method_class
 
 if TYPE_CHECKING:
     from relive.classifier.estimator import ContinualClassifier
@@ -74,6 +74,8 @@ def learn_samples(
         start = time.perf_counter()
         steps = train(learner, samples, draft.iterations, int(draft.n_iter_no_change), on_step)
         seconds = time.perf_counter() - start
+        if not is_shipped(draft.choice_.method):
+            parameters.check_no_samples(given, learner.method_state(), samples.train)
         agreement = {} if first else selfreport.agreement(draft.learner_, learner, draft.seed_)
         test = _test(learner, books, draft.features_.inputs(data[tested]), whole.label[tested]) if tested.any() else {}
     lesson = Lesson(
@@ -110,6 +112,8 @@ def _test(learner: Learner, books: Bookkeeping, x: Tensor, label: Array) -> dict
 
 def _begin(draft: ContinualClassifier, data: Array, y: Array, given: dict[str, Any]) -> None:
     """Decide by the first task what is decided for good."""
+    if draft.shape is not None and len(draft.shape) > 1 and draft.likelihood == "auto":
+        warn_of_pixels(data)
     draft.features_ = Features.of(data, draft.likelihood)
     draft.bookkeeping_ = Bookkeeping(draft.scenario, y[:0], y[:0])
     draft.structure_ = parameters.structure_of(given)

@@ -122,6 +122,7 @@ def load(path: str | Path, *, allow_code: bool = False) -> ContinualClassifier:
             "file, allow that with load(path, allow_code=True), or on the command line with --allow-code"
         )
     try:
+        _find_code(header, path.parent)
         return _model(header, tensors)
     except (ReliveError, LookupError, TypeError, ValueError, AttributeError, RuntimeError, OverflowError) as error:
         raise FileError(f"{path} is not a whole model: {error}") from error
@@ -134,6 +135,19 @@ def _addresses(header: dict[str, Any]) -> list[str]:
     chosen = header.get("choice")
     named += [chosen.get("method")] if isinstance(chosen, dict) else []
     return list(dict.fromkeys(name for name in named if isinstance(name, str) and is_address(name)))
+
+
+def _find_code(header: dict[str, Any], folder: Path) -> None:
+    """Have addresses of files that are not here lead to files beside the model, where there are such."""
+    for address in _addresses(header):
+        place, _, name = address.rpartition(":")
+        if not place.endswith(".py") or Path(place).is_file():
+            continue
+        beside = folder / Path(place).name
+        if not beside.is_file():
+            raise InputError(f"there is no file {place}, neither from {Path.cwd()} nor beside the model, {beside}")
+        for values in (header["parameters"], header.get("choice", {})):
+            values.update({key: f"{beside}:{name}" for key, value in values.items() if value == address})
 
 
 def _choice(header: dict[str, Any]) -> Choice:

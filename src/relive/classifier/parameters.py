@@ -10,10 +10,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from sklearn.utils import check_random_state
+from torch import Tensor
 
 from relive._util.errors import InputError, unknown
 from relive._util.fidelity import Fidelity, fidelity_of
 from relive.core.scenarios import SCENARIOS
+from relive.core.state import holding_rows
+from relive.data.tasks import Examples
 from relive.methods import method_facts
 from relive.networks.catalogue import encoder_factory
 from relive.networks.likelihoods import LIKELIHOODS
@@ -38,7 +41,8 @@ def check(given: Parameters) -> None:
     """Refuse parameters with which no task can be learned."""
     for name in ("method", "scenario", "likelihood"):
         if not isinstance(given[name], str):
-            raise InputError(f"{name} = {given[name]!r}: it must be a name")
+            own = ", or where your own is: 'my_file.py:MyMethod'" if name == "method" else ""
+            raise InputError(f"{name} = {given[name]!r}: it must be a name{own}")
     if given["settings"] is not None and not isinstance(given["settings"], dict):
         raise InputError(f"settings = {given['settings']!r}: it must be a dictionary, or None")
     if given["scenario"] not in SCENARIOS:
@@ -97,6 +101,19 @@ def check_stored_data(given: Parameters) -> None:
         raise InputError(
             f"method = {given['method']!r} keeps data of earlier tasks: real samples would be in the model, and in its "
             "file. If they may be there, say so with allow_stored_data=True (relive fit --allow-stored-data)"
+        )
+
+
+def check_no_samples(given: Parameters, state: Mapping[str, Tensor], learned: Examples) -> None:
+    """Refuse what a method of one's own remembers if samples that it learned are in it, and that was not allowed."""
+    if given["allow_stored_data"]:
+        return
+    found = holding_rows(state, learned.inputs(slice(None))) or holding_rows(state, learned.pixels)
+    if found:
+        raise InputError(
+            f"method = {given['method']!r} says nothing of it, but keeps samples: state() has rows of the data in "
+            f"{', '.join(found)}, which would be in the model's file. It must say keeps_data = True, and is then taken "
+            "with allow_stored_data=True (relive fit --allow-stored-data)"
         )
 
 

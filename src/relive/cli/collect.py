@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from relive._util.errors import InputError
-from relive.cli.console import err, out
+from relive.cli.console import counted, err, out
 
 RUNS_DIRS = Annotated[list[Path], typer.Argument(help="Runs directories, or other ledgers.", metavar="RUNS_DIR...")]
 INTO = Annotated[Path, typer.Option(help="The ledger; it is made if it is not there.")]
@@ -53,4 +53,4 @@ def command(runs_dirs: RUNS_DIRS, into: INTO, samples: SAMPLES = False, replace:
     files = [path for path in into.iterdir() if path.is_file()]
     size = sum(path.stat().st_size for path in files) / 1e6
     out.print(f"added     {added} {'run' if added == 1 else 'runs'}", markup=False)
-    out.print(f"ledger    {into}  ({len(files)} files, {size:.1f} MB)", markup=False)
+    out.print(f"ledger    {into}  ({counted(len(files), 'file')}, {size:.1f} MB)", markup=False)

@@ -45,6 +45,10 @@ def command(
     seeds: SEEDS = 3,
     tasks: run.TASKS = None,
     iters: run.ITERS = None,
+    learning_rate: run.LEARNING_RATE = None,
+    hidden: run.HIDDEN = None,
+    batch_size: run.BATCH_SIZE = None,
+    latent: run.LATENT = None,
     fidelity: run.FIDELITY = "as_run",
     output_format: FORMAT = "text",
     figures: FIGURES = None,
@@ -61,14 +65,21 @@ def command(
     What is done already is skipped; interrupted at any moment, the same command goes on. Where a method does not work
     in a scenario it is left out.
     """
-    from relive.experiments.compare import side_by_side
+    from relive.experiments.compare import together
     from relive.experiments.sweep import specs_of
     from relive.report import own_runs
     from relive.report.figures import save
 
     if output_format != "text" and output_format not in own_runs.FORMATS:
         raise unknown("format", output_format, ["text", *own_runs.FORMATS])
-    given = {"tasks": tasks, "iters": iters, "encoder": encoder, "optimizer": optimizer, "device": device}
+    given: dict[str, Any] = {
+        "tasks": tasks,
+        "iters": iters,
+        "encoder": encoder,
+        "optimizer": optimizer,
+        "device": device,
+    }
+    given |= {"learning_rate": learning_rate, "hidden": hidden, "batch_size": batch_size, "latent": latent}
     changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     specs = specs_of(
         [protocol], scenario or ["class"], method, range(1, seeds + 1), dataset=dataset, fidelity=fidelity, **changes
@@ -79,7 +90,7 @@ def command(
     with sweeping.make_engine(engine, workers, scheduler) as chosen:
         sweeping.sweep(specs, chosen, store, data_dir, quiet)
     results = [result for spec in specs if (result := store.load(spec)) is not None]
-    (group,) = side_by_side(results, method)
+    group = together(results, method)
     if output_format == "text":
         out.print(own_runs.as_text(group), soft_wrap=False)
     else:

@@ -11,8 +11,16 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from relive._util.errors import InputError
 from relive.cli import models
-from relive.cli.console import err, out
-from relive.cli.fit_checks import check_name, check_new, check_place, check_same, picture_shape, shape_from
+from relive.cli.console import counted, err, out
+from relive.cli.fit_checks import (
+    check_name,
+    check_new,
+    check_place,
+    check_same,
+    picture_shape,
+    say_what_changes,
+    shape_from,
+)
 from relive.cli.run import number, pairs
 
 if TYPE_CHECKING:
@@ -315,6 +323,8 @@ def _fit(
             check_same(old, {name: value for name, value in given.items() if name not in CHANGEABLE}, path)
             old.set_params(**{name: value for name, value in given.items() if name in CHANGEABLE})
         image = picture_shape(old, size, colour, path) if data.is_dir() else None
+        if image is not None and not quiet:
+            say_what_changes(data, image, new=old is None)
         samples = models.read(data, old, needed=True, names=names, image=image)
         if old is not None:
             check_name(old, task)
@@ -386,7 +396,7 @@ def _identity(path: Path) -> tuple[int, int] | None:
 def _show(model: ContinualClassifier, path: Path) -> None:
     """Print what was learned, and how well everything is remembered."""
     if model.pending_:
-        out.print(f"waiting   {models.counted(model.pending_, 'sample')} of {model.consolidate_every}", markup=False)
+        out.print(f"waiting   {counted(model.pending_, 'sample')} of {model.consolidate_every}", markup=False)
         out.print(f"model     {path}, {models.size_of(path)}: {models.known(model)}", markup=False)
         out.print(models.DATA_NOTE, markup=False)
         return
@@ -399,7 +409,7 @@ def _show(model: ContinualClassifier, path: Path) -> None:
     out.print(f"classes   {', '.join(counts)}", markup=False)
     n, right = lesson.test
     if n:
-        out.print(f"tested    {100 * right / n:.1f} % on {models.counted(n, 'held-out sample')}", markup=False)
+        out.print(f"tested    {100 * right / n:.1f} % on {counted(n, 'held-out sample')}", markup=False)
     out.print(f"model     {path}, {models.size_of(path)}: {models.known(model)}", markup=False)
     if models.holds_data(model):
         out.print(models.DATA_NOTE, markup=False)

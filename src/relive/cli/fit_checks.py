@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from relive._util.errors import InputError
 from relive.cli import models
+from relive.cli.console import note
 
 if TYPE_CHECKING:
     from relive.classifier.estimator import ContinualClassifier
@@ -96,6 +97,20 @@ def picture_shape(
     if known is not None and colour is not None and colour != (len(known) == 3):
         raise _other("--colour", "grey", path) if colour else _other("--grey", "colour", path)
     return known
+
+
+def say_what_changes(folder: Path, image: tuple[int, ...], *, new: bool) -> None:
+    """Say that pictures lose their colours or their size, and for a new model how they would not."""
+    from relive.data.readers.folders import picture_shapes
+
+    shapes = picture_shapes(folder)
+    sizes = sorted({shape[:2] for shape in shapes})
+    told = ["made grey"] if len(image) == 2 and any(len(shape) == 3 for shape in shapes) else []
+    if sizes and sizes != [image[:2]]:
+        found = f"{sizes[0][0]} × {sizes[0][1]}" if len(sizes) == 1 else f"{len(sizes)} sizes"
+        told.append(f"{found} → {image[0]} × {image[1]}")
+    if told:
+        note(f"pictures {', '.join(told)}" + ("; --colour keeps colours, --size N is the size" if new else ""))
 
 
 def check_name(model: ContinualClassifier, task: str | None) -> None:

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from relive._util.errors import InputError, ReliveError
 from relive.cli import models
-from relive.cli.console import out
+from relive.cli.console import counted, out
 
 if TYPE_CHECKING:
     from relive.classifier.estimator import ContinualClassifier
@@ -113,7 +113,7 @@ def _show(model: ContinualClassifier, path: Path, about: dict[str, Any]) -> None
     out.print(f"learns    by {method} in scenario {model.scenario}, {about['likelihood']} inputs", markup=False)
     if reason:
         out.print(f"          chosen: {reason}", markup=False)
-    out.print(models.DATA_NOTE if about["holds_data"] else "data      no sample is in this file", markup=False)
+    out.print(models.data_note(model), markup=False)
     out.print(f"features  {model.n_features_in_}{image}{_names(about['feature_names'])}", markup=False)
     tasks = Table(box=None, pad_edge=False, header_style="bold")
     some_tested = any(task["tested"] for task in about["tasks"])
@@ -137,7 +137,7 @@ def _show(model: ContinualClassifier, path: Path, about: dict[str, Any]) -> None
     out.print()
     out.print(tasks)
     if about["waiting"]:
-        out.print(f"waiting   {models.counted(about['waiting'], 'sample')}, not learned yet", markup=False)
+        out.print(f"waiting   {counted(about['waiting'], 'sample')}, not learned yet", markup=False)
     for change in about["changes"]:
         when = change["changed_at"].replace("T", " ").removesuffix("+00:00")
         to = "" if change["into"] is None else f" {INTO[change['what']]} {change['into']}"

@@ -20,11 +20,11 @@ relive methods my_file.py:MyMethod --json  (a method of one's own: what is known
 
 def command(
     addresses: Annotated[
-        list[str] | None, typer.Argument(help="Methods of one's own: my_file.py:MyMethod.", metavar="[ADDRESS...]")
+        list[str] | None, typer.Argument(help="Only these: names, or my_file.py:MyMethod.", metavar="[METHOD...]")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
-    """List the methods with their scenarios, settings, defaults and references.
+    """List the methods, or those named, with their scenarios, settings, defaults and references.
 
     Installed packages add methods with entry points of the group relive.methods.
     """
@@ -32,8 +32,7 @@ def command(
     from relive.methods import METHODS, method_facts
     from relive.paper.published import FURTHER, PUBLISHED
 
-    for address in addresses or []:
-        method_facts(address)
+    listed = {name: method_facts(name) for name in addresses} if addresses else METHODS
     if as_json:
         listing = {
             name: {
@@ -43,14 +42,14 @@ def command(
                 "reference": facts.reference,
                 "keeps_data": facts.keeps_data,
             }
-            for name, facts in METHODS.items()
+            for name, facts in listed.items()
         }
         typer.echo(json.dumps(listing, indent=1))
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("--method", "scenarios", "split Class-IL", "what it is"):
         table.add_column(heading, no_wrap=heading != "what it is")
-    for name, facts in METHODS.items():
+    for name, facts in listed.items():
         cell = PUBLISHED.get(("split", "class", name))
         published = f"{cell.mean:.2f} ± {cell.sem:.2f}" if cell else "–"
         if elsewhere := FURTHER.get(("split", "class", name)):
@@ -59,7 +58,8 @@ def command(
         table.add_row(*map(out.escape, (name, " ".join(facts.scenarios), published, what)))
     out.print(table)
     out.print("\n[bold]settings[/] (--set NAME=VALUE, with their defaults)")
-    for name, facts in METHODS.items():
+    width = max(map(len, listed))
+    for name, facts in listed.items():
         for setting in facts.settings:
             others = [
                 f"{protocol}: {value:g}"
@@ -67,7 +67,7 @@ def command(
                 if (value := PROTOCOLS[protocol].settings.get(name, {}).get(setting.name)) is not None
             ]
             other = f" ({', '.join(others)})" if others else ""
-            said = f"{name:<12} {setting.name}={setting.default:g}{other}"
+            said = f"{name:<{width}} {setting.name}={setting.default:g}{other}"
             out.print(f"  {out.escape(said)}  [dim]{out.escape(setting.explain)}[/]")
     out.print(
         "\nsplit Class-IL: the paper's average accuracy in %, mean ± SEM of 20 runs; without SEM, another "

@@ -15,7 +15,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from relive._util.errors import InputError, ReliveError
-from relive.cli.console import out
+from relive.cli.console import counted, out
 
 if TYPE_CHECKING:
     from relive.classifier.estimator import ContinualClassifier
@@ -77,6 +77,17 @@ def holds_data(model: ContinualClassifier) -> bool:
     from relive.methods import method_facts
 
     return method_facts(model.choice_.method).keeps_data or model.pending_ > 0
+
+
+def data_note(model: ContinualClassifier) -> str:
+    """Say whether real samples are in a model's file, or who says that there are none."""
+    from relive.methods import is_shipped
+
+    if holds_data(model):
+        return DATA_NOTE
+    if is_shipped(model.choice_.method):
+        return "data      no sample is in this file"
+    return "data      the method says that it keeps no sample; it is not one of relive's own"
 
 
 def image_of(model: ContinualClassifier | None) -> tuple[int, ...] | None:
@@ -240,16 +251,6 @@ def learned_how(iterations: int) -> str:
     ('500 iterations', 'in closed form')
     """
     return f"{iterations} iterations" if iterations else "in closed form"
-
-
-def counted(n: int, thing: str) -> str:
-    """Return how many there are.
-
-    >>> counted(1, "task"), counted(2, "class")
-    ('1 task', '2 classes')
-    """
-    ending = "" if n == 1 else "es" if thing.endswith("s") else "s"
-    return f"{n:,} {thing}{ending}"
 
 
 def known(model: ContinualClassifier) -> str:

@@ -18,15 +18,16 @@ class LiveObserver(Observer):
         self.live = console.is_terminal
         self.progress = Progress(
             TextColumn("task {task.fields[number]}/" + str(spec.tasks)),
-            BarColumn(),
+            BarColumn(bar_width=None),  # what the words leave of the line
             MofNCompleteColumn(),
-            TextColumn("loss {task.fields[loss]}  accuracy so far {task.fields[accuracy]}"),
+            TextColumn("loss {task.fields[loss]}, accuracy {task.fields[accuracy]}"),
             TextColumn("{task.fields[bound]}"),
             TimeRemainingColumn(),
             TextColumn("left"),
             console=console,
             disable=not self.live,
             transient=True,
+            expand=True,
         )
         self.bar = self.progress.add_task("", total=spec.tasks * spec.iters, number=1, loss="–", accuracy="–", bound="")
 
@@ -42,9 +43,7 @@ class LiveObserver(Observer):
         self.console.print(f"going on after task {done} of {self.spec.tasks}")
 
     def task_started(self, task: int) -> None:
-        bound = (
-            "at least" if task == 0 and self.spec.tasks > 1 else ""
-        )  # nothing is replayed yet: later tasks cost more
+        bound = "≥" if task == 0 and self.spec.tasks > 1 else ""  # nothing is replayed yet: later tasks cost more
         self.progress.update(self.bar, number=task + 1, completed=task * self.spec.iters, bound=bound)
 
     def stepped(self, task: int, iteration: int, loss: float) -> None:

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from relive._util.errors import InputError
 from relive._util.fidelity import fidelity_of, name_of
-from relive.cli.console import err, note, out
+from relive.cli.console import counted, err, note, out
 from relive.data.catalogue import DATASETS, PROTOCOLS, protocol_facts
 from relive.experiments.observer import Observer
 from relive.experiments.spec import RunResult, RunSpec
@@ -32,7 +32,9 @@ PROTOCOL = Annotated[
     str, typer.Option(help=f"How data become tasks: {', '.join(PROTOCOLS)}, or your own, my_file.py:PROTOCOL.")
 ]
 SCENARIO = Annotated[str, typer.Option(help="What is known of tasks: task, domain or class.")]
-METHOD = Annotated[str, typer.Option(help="One of those that `relive methods` lists.")]
+METHOD = Annotated[
+    str, typer.Option(help="One of those that `relive methods` lists, or your own, my_file.py:MyMethod.")
+]
 DATASET = Annotated[
     str,
     typer.Option(
@@ -43,8 +45,9 @@ DATASET = Annotated[
 ENCODER = Annotated[
     str | None,
     typer.Option(
-        help="The network's first part: mlp, conv (for pictures), random (fixed random features), inputs (none), or "
-        "my_file.py:make, one of your own. If not given, the method's own: mlp for most."
+        help="The network's first part: mlp, conv (for pictures), random (fixed random features), "
+        "random-flat (those of plain rows), inputs (none), or my_file.py:make, one of your own. "
+        "If not given, the method's own: mlp for most."
     ),
 ]
 OPTIMIZER = Annotated[str, typer.Option(help="What takes the steps: adam, sgd, or one of your own, my_file.py:Mine.")]
@@ -52,6 +55,12 @@ DEVICE = Annotated[str, typer.Option(help="Where to compute: cpu, cuda, mps, or 
 SEED = Annotated[int, typer.Option(help="Where all randomness comes from.")]
 TASKS = Annotated[int | None, typer.Option(help=f"Number of tasks: {_presets('tasks')} if not given.")]
 ITERS = Annotated[int | None, typer.Option(help=f"Steps per task: {_presets('iters')} if not given.")]
+LEARNING_RATE = Annotated[
+    float | None, typer.Option(help=f"Of the optimizer: {_presets('learning_rate')} if not given.")
+]
+HIDDEN = Annotated[int | None, typer.Option(help=f"Units in each hidden layer: {_presets('hidden')} if not given.")]
+BATCH_SIZE = Annotated[int | None, typer.Option(help="Rows per step: 128 if not given, as in the paper.")]
+LATENT = Annotated[int | None, typer.Option(help="Latent variables of the generators: 100 if not given.")]
 FIDELITY = Annotated[str, typer.Option(help="as_run (the 2018 code) or as_written (the paper's equations).")]
 CHOOSE = Annotated[
     list[str] | None,
@@ -104,6 +113,10 @@ def command(
     device: DEVICE = "cpu",
     tasks: TASKS = None,
     iters: ITERS = None,
+    learning_rate: LEARNING_RATE = None,
+    hidden: HIDDEN = None,
+    batch_size: BATCH_SIZE = None,
+    latent: LATENT = None,
     fidelity: FIDELITY = "as_run",
     choose: CHOOSE = None,
     settings: SET = None,
@@ -122,7 +135,8 @@ def command(
     from relive.experiments.store import Store
 
     chosen = pairs("--choose", choose)
-    given = {"tasks": tasks, "iters": iters, "threads": threads}
+    given: dict[str, float | None] = {"tasks": tasks, "iters": iters, "threads": threads}
+    given |= {"learning_rate": learning_rate, "hidden": hidden, "batch_size": batch_size, "latent": latent}
     spec = make_spec(
         protocol,
         scenario,
@@ -248,11 +262,12 @@ def _show(result: RunResult, directory: Path) -> None:
         table.add_row(f"{k + 1}", f"{100 * result.accuracy_matrix[k][k]:.2f} %", f"{100 * final:.2f} %")
     out.print(table)
     out.print(f"[bold]average accuracy  {100 * result.average_accuracy:.2f} %[/]{_published(spec)}")
+    forgetting, transfer = round(100 * result.forgetting, 2) + 0.0, round(100 * result.backward_transfer, 2) + 0.0
+    changes = f"forgetting {forgetting:.2f} points, backward transfer {transfer:+.2f} points".replace("-", "−")
+    more = "more number" if result.parameters else "number"
     out.print(
-        f"forgetting {100 * result.forgetting:.2f} points, "
-        f"backward transfer {100 * result.backward_transfer:+.2f} points, "
-        f"trained in {result.train_seconds:.0f} s, {result.parameters:,} parameters, "
-        f"{result.stored_numbers:,} more numbers kept from task to task"
+        f"{changes}, trained in {result.train_seconds:.0f} s, {counted(result.parameters, 'parameter')}, "
+        f"{counted(result.stored_numbers, more)} kept from task to task"
     )
     out.print(f"run       {directory}", markup=False)
     for picture in sorted(directory.glob("*.png")):

@@ -129,6 +129,8 @@ class Display:
         if gained <= 0:
             return "time left: not known yet"
         seconds = (time.monotonic() - self.start) * (1 - status.done_share) / gained
+        if seconds < 60:
+            return "less than a minute left"
         hours, minutes = divmod(round(seconds / 60), 60)
         return f"about {hours} h {minutes:02d} min left" if hours else f"about {minutes} min left"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from relive._util.errors import InputError
+from relive._util.errors import InputError, unknown
 
 DEVICES = ("cpu", "cuda", "mps", "auto")
 
@@ -26,8 +26,11 @@ def device_of(name: str) -> torch.device:
         device = torch.device(name)
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError, TypeError) as error:
+        if name.partition(":")[0] not in DEVICES:
+            raise unknown("device", name, DEVICES) from error
         why = str(error).partition("\n")[0].rstrip(". ")
         raise InputError(
-            f"device = {name!r}: PyTorch cannot use it here ({why}). Choose one of {', '.join(DEVICES)}"
+            f"device = {name!r}: PyTorch cannot use it here ({why}). 'cpu' always works; 'auto' takes a GPU if there "
+            "is one"
         ) from error
     return device

@@ -136,7 +136,11 @@ def facts_of(method: type) -> MethodFacts:
         said = dict(vars(cls)) | said
     limits, symbols, explain = (said.get(name, {}) for name in ("limits", "symbols", "explain"))
     settings = []
-    for name, default in _arguments(method).items():
+    for name, default in arguments_of(method).items():
+        if default is inspect.Parameter.empty:
+            raise InputError(
+                f"setting {name} of {method.__name__} has no default: a setting is a number with a default"
+            )
         if not isinstance(default, numbers.Real) or isinstance(default, bool):
             raise InputError(
                 f"setting {name} of {method.__name__} is {default!r} by default: a setting is a number with a default"
@@ -161,7 +165,7 @@ def facts_of(method: type) -> MethodFacts:
     )
 
 
-def _arguments(method: type) -> dict[str, Any]:
+def arguments_of(method: type) -> dict[str, Any]:
     """Return the constructor's arguments with their defaults."""
     if method.__init__ is object.__init__:  # type: ignore[misc]
         return {}

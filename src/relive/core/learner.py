@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import reprlib
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -20,7 +22,7 @@ from relive.core.facts import facts_of
 from relive.core.method import Method, Problem
 from relive.core.scenarios import Scenario
 from relive.core.sources import Blend, Part, Source, Together
-from relive.core.state import check_form
+from relive.core.state import check_form, same, tensors_in
 from relive.data.tasks import Task
 from relive.networks import Sizes, trainable
 from relive.networks.catalogue import EncoderFactory, encoder_factory
@@ -98,6 +100,9 @@ class Learner:
         self.batch_rng = stream(seed, "batches")
         self.noise_rng = stream(seed, "noise")
         self.seen = 0
+        self._at_first: dict[str, list[Tensor]] | None = {  # until the first task's end
+            name: [tensor.clone() for tensor in tensors_in(value)] for name, value in vars(method).items()
+        }
 
     def _build(self, problem: Problem) -> None:
         self.problem = problem
@@ -225,8 +230,20 @@ class Learner:
         method, net, seen, theta = self.method, self.net, self.seen, self.optimizer.parameters
         replayed = method.replay(net, rows, seen, self.noise_rng)
         if replayed is not None:  # L = 1/N · L_current + (1 − 1/N) · L_replay
+            if not isinstance(replayed, Batch):
+                raise self._wrong("replay", replayed, "a relive.core.batch.Batch, as hard_rows makes it, or None")
             rows = concat([rows.times(1 / seen), replayed.times(1 - 1 / seen)])
-        loss = method.loss(net, rows, self.noise_rng)
+        try:
+            loss = method.loss(net, rows, self.noise_rng)
+        except ValueError as error:
+            if "more than 1 value per channel" not in str(error):
+                raise
+            raise InputError(
+                "batch normalisation needs at least 2 rows in a step, and here is 1: give a larger batch_size, and "
+                "tasks of more than one sample"
+            ) from error
+        if not isinstance(loss, Tensor) or loss.numel() != 1:
+            raise self._wrong("loss", loss, "a tensor of one number")
         gradient = _separate(torch.autograd.grad(loss, theta, materialize_grads=True))
         method.regularise(theta, gradient)
         self.optimizer.step(gradient)
@@ -236,11 +253,43 @@ class Learner:
     def end(self, learned: Sequence[Part]) -> None:
         """Let the method take what it needs later from what was learned since ``begin``."""
         self.method.after_task(self.net, learned, self.seen)
+        if self._at_first is not None and not self.method_state():
+            self._warn_of_lost(self._at_first)
+        self._at_first = None
         if not (all(t.isfinite().all() for t in self.optimizer.parameters) and self.method.is_finite()):
             raise ReliveError(
                 "training diverged in the task's last step: not all of what was learned is finite. "
                 "Lower the method's strength or the learning rate"
             )
+
+    def _warn_of_lost(self, at_first: dict[str, list[Tensor]]) -> None:
+        """Warn of a method with tensors that it had from the start and has changed, but does not return."""
+        now = vars(self.method)
+        names = [name for name, before in at_first.items() if not same(before, tensors_in(now.get(name)))]
+        if names:
+            warnings.warn(
+                f"{type(self.method).__name__} has changed {', '.join(names)} while it learned, and its state() returns"
+                " nothing: after a pause, in a copy and in a loaded model they are as at first, and results differ. "
+                "Return what later tasks need in state(), take it back in load_state(), and drop the rest in "
+                "after_task()",
+                stacklevel=2,
+            )
+
+    def method_state(self) -> dict[str, Tensor]:
+        """Return what the method remembers, known to be named tensors."""
+        kept: object = self.method.state()
+        if not isinstance(kept, dict):
+            raise self._wrong("state", kept, "a dictionary of tensors by name")
+        for name, value in kept.items():
+            if not isinstance(name, str) or not isinstance(value, Tensor):
+                raise self._wrong("state", {name: value}, "tensors by name: torch.tensor(3) for a number")
+        return kept
+
+    def _wrong(self, hook: str, returned: object, should: str) -> InputError:
+        found = reprlib.repr(returned).partition("\n")[0]
+        return InputError(
+            f"{type(self.method).__name__}.{hook} returned {type(returned).__name__} {found}: it must return {should}"
+        )
 
     @torch.no_grad()
     def logits(self, x: Tensor, task: int) -> Tensor:
@@ -265,7 +314,7 @@ class Learner:
         """Return everything needed to go on from a task's end with the same bits, as named tensors."""
         self.method.settle(self.net)
         state = {f"net.{name}": value for name, value in self.net.state_dict().items()}
-        state |= {f"method.{name}": value for name, value in self.method.state().items()}
+        state |= {f"method.{name}": value for name, value in self.method_state().items()}
         state |= self.optimizer.state()
         state["seen"] = torch.tensor(self.seen)
         state["rng.batches"] = self.batch_rng.get_state()

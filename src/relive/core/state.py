@@ -1,9 +1,13 @@
-"""Named tensors as states hold them, and what tells those of one learner from those of another."""
+"""Named tensors as states hold them: what tells those of one learner from another's, and what is not among them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Mapping, Sequence
 
+import numpy as np
+import numpy.typing as npt
+import torch
 from torch import Tensor
 
 from relive._util.errors import InputError
@@ -26,3 +30,46 @@ def check_form(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> N
 
 def _form(tensor: Tensor | None) -> str:
     return "not there" if tensor is None else f"{tuple(tensor.shape)} of {tensor.dtype}"
+
+
+def tensors_in(value: object) -> list[Tensor]:
+    """Return the tensors in a value: itself, or those in a list, a tuple, a deque or a dictionary, however deep.
+
+    >>> len(tensors_in([(torch.zeros(2), torch.zeros(3)), "no tensor"]))
+    2
+    """
+    if isinstance(value, Tensor):
+        return [value]
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple | deque) else ()
+    return [tensor for item in inner for tensor in tensors_in(item)]
+
+
+def same(some: Sequence[Tensor], others: Sequence[Tensor]) -> bool:
+    """Say whether there are as many tensors, of the same types and values."""
+    alike = len(some) == len(others) and all(a.dtype == b.dtype for a, b in zip(some, others, strict=True))
+    return alike and all(map(torch.equal, some, others))
+
+
+def holding_rows(state: Mapping[str, Tensor], rows: Tensor) -> list[str]:
+    """Return the names of the tensors that hold any of the rows (n, inputs), number for number.
+
+    Rows whose numbers are all the same, such as empty pictures, tell nothing and are not looked for.
+
+    >>> rows = torch.tensor([[1.0, 2.0, 3.0], [0.0, 0.0, 0.0]])
+    >>> holding_rows({"buffer": torch.tensor([[5.0, 6.0, 7.0], [1.0, 2.0, 3.0]]), "sums": torch.zeros(2, 3)}, rows)
+    ['buffer']
+    """
+    width = rows.shape[1]
+    known = _as_items(rows, width)
+    return [
+        name
+        for name, tensor in state.items()
+        if tensor.numel() and tensor.numel() % width == 0 and np.isin(_as_items(tensor, width), known).any()
+    ]
+
+
+def _as_items(tensor: Tensor, width: int) -> npt.NDArray[np.void]:
+    """Return rows of so many numbers each, those that are not all the same, as (n,) items to be compared as a whole."""
+    rows = tensor.detach().cpu().float().reshape(-1, width) + 0.0  # there is one zero
+    rows = rows[(rows != rows[:, :1]).any(1)]
+    return rows.contiguous().numpy().view(np.dtype((np.void, 4 * width))).reshape(-1)

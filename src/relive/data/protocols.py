@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from relive._util.errors import InputError
+from relive._util.errors import InputError, ReliveError
 from relive._util.fidelity import AS_RUN, Fidelity
 from relive._util.registry import is_address, load_object
 from relive._util.seeds import stream
@@ -208,7 +208,17 @@ def tasks_of(protocol: str, data: Dataset, n_tasks: int, seed: int, fidelity: Fi
     """Return the tasks of the protocol of that name; features outside [0, 1] are standardised by the first task."""
     chosen = protocol_of(protocol)
     chosen.check(data, n_tasks)
-    tasks = chosen.make(data, n_tasks, seed, fidelity)
+    try:
+        tasks = chosen.make(data, n_tasks, seed, fidelity)
+    except ReliveError:
+        raise
+    except Exception as error:
+        if not is_address(protocol):
+            raise
+        raise InputError(f"protocol {protocol} could not make its tasks: {type(error).__name__}: {error}") from error
     if len(tasks) != n_tasks:
-        raise InputError(f"protocol {chosen.name} made {len(tasks)} tasks, but was asked for {n_tasks}")
+        raise InputError(
+            f"protocol {chosen.name} made {len(tasks)} tasks, but was asked for {n_tasks}: give --tasks {len(tasks)}, "
+            "or have it make as many as it is asked for"
+        )
     return standardised(tasks, data.name) if data.likelihood == "gaussian" else tasks

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import itertools
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 from relive._util.fidelity import AS_RUN, name_of
 from relive._util.registry import short_name
 from relive._util.statistics import holm, mean_and_sem, paired
+from relive.data.catalogue import PROTOCOLS
 from relive.experiments.spec import SCENARIO_NAMES, RunResult, RunSpec
+from relive.methods import METHODS
 
+TESTED_RUNS = 3  # with two, a spread near 0 comes by chance too often for a test
+DIGITS = 7  # of a digest, where it tells two contents of a file apart
+OWN_ENCODER = "mlp"  # what stands for an encoder that is the method's own: that of most
 OWN_CORE = 0.95  # of the time; a run that had less waited for others, and its time says little
 
 
@@ -35,12 +40,22 @@ def is_quiet(run: RunResult) -> bool:
 
 @dataclass(frozen=True)
 class Entry:
-    """A method with its settings in one scenario, and its runs, one per seed. Accuracies in percent."""
+    """A method with its settings and encoder in one scenario, and its runs, one per seed. Accuracies in percent."""
 
     scenario: str
     method: str
     settings: Mapping[str, float]
     runs: tuple[RunResult, ...]
+
+    @property
+    def encoder(self) -> str:
+        """What the network's first part is, the method's own or another."""
+        return self.runs[0].spec.encoder
+
+    @property
+    def digest(self) -> str:
+        """Of the file that the method is in, if it is one's own: another content is another method."""
+        return self.runs[0].spec.sources.get(self.method, "")
 
     @property
     def n(self) -> int:
@@ -60,7 +75,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two entries on the same seeds: the mean of their differences in points, and the paired t-test."""
+    """Two entries on the same seeds: the mean of their differences in points, and the paired t-test if there is one."""
 
     first: Entry
     second: Entry
@@ -81,20 +96,27 @@ class SideBySide:
         A spec that they all agree with in the rest.
     entries
         In the order of scenarios, and of methods as they were given.
+    apart
+        What tells it from other groups that would have the same title.
     """
 
     like: RunSpec
     entries: tuple[Entry, ...]
+    apart: str = ""
 
     @property
     def title(self) -> str:
         """What was learned: data set, protocol, and sizes."""
         spec = self.like
-        fidelity = "" if spec.fidelity == AS_RUN else f", {name_of(spec.fidelity)}"
+        fidelity = "" if spec.fidelity == AS_RUN else name_of(spec.fidelity)
         protocol = next((entry.runs[0].protocol_title for entry in self.entries), spec.protocol)
-        encoder = "" if spec.encoder == "mlp" else f", encoder {short_name(spec.encoder)}"
+        encoder = "" if spec.encoder == OWN_ENCODER else f"encoder {short_name(spec.encoder)}"
         learned = f"{spec.tasks} tasks of {spec.iters} iterations"
-        return f"{short_name(spec.dataset)}, {protocol}, {learned}{encoder}{fidelity}"
+        usual = PROTOCOLS[spec.protocol].preset if spec.protocol in PROTOCOLS else {}
+        usual = {"optimizer": "adam", "device": "cpu"} | {k: v for k, v in usual.items() if k not in ("tasks", "iters")}
+        own = [f"{name} {getattr(spec, name)}" for name, value in usual.items() if getattr(spec, name) != value]
+        what = [short_name(spec.dataset), protocol, learned, *([encoder] if encoder else []), *own]
+        return ", ".join([*what, *([fidelity] if fidelity else []), *([self.apart] if self.apart else [])])
 
     @property
     def scenarios(self) -> list[str]:
@@ -119,33 +141,75 @@ def _pair(first: Entry, second: Entry) -> Pair | None:
         return None
     differences = [100 * (a.average_accuracy - b.average_accuracy) for a, b in both]
     mean, sem = mean_and_sem(differences)
-    return Pair(first, second, len(both), mean, sem, paired(differences))
+    tested = len(both) >= TESTED_RUNS and sem != 0  # without any spread there is nothing to test against
+    return Pair(first, second, len(both), mean, sem, paired(differences) if tested else None)
 
 
 def side_by_side(results: Iterable[RunResult], methods: Sequence[str] = ()) -> list[SideBySide]:
-    """Sort results into groups that can be compared; methods come in the order given, others after them by name."""
+    """Sort results into groups that can be compared; methods come in the order given, others after them by name.
+
+    An encoder that is the method's own does not divide them.
+    """
     groups: dict[RunSpec, list[RunResult]] = defaultdict(list)
     for result in results:
         groups[_rest(result.spec)].append(result)
+    return _told_apart([_group(like, runs, methods) for like, runs in groups.items()])
+
+
+def together(results: Sequence[RunResult], methods: Sequence[str] = ()) -> SideBySide:
+    """Put results side by side that were asked for together, whatever their encoders are."""
+    encoders = {result.spec.encoder for result in results}
+    encoder = encoders.pop() if len(encoders) == 1 else OWN_ENCODER
+    return _group(replace(_rest(results[0].spec), encoder=encoder), results, methods)
+
+
+def _group(like: RunSpec, runs: Sequence[RunResult], methods: Sequence[str]) -> SideBySide:
+    """Sort runs that can be compared into entries, one run per seed."""
     order = {name: i for i, name in enumerate(methods)}
-    compared = []
-    for like, runs in groups.items():
-        entries: dict[tuple[int, int, str, str], list[RunResult]] = defaultdict(list)
-        for run in sorted(runs, key=lambda run: (run.spec.seed, run.spec.threads)):
-            spec = run.spec
-            place = SCENARIO_NAMES.index(spec.scenario), order.get(spec.method, len(order))
-            cell = entries[*place, spec.method, str(sorted(spec.settings.items()))]
-            if all(spec.seed != other.spec.seed for other in cell):  # with other threads it is no new draw
-                cell.append(run)
-        made = [
-            Entry(cell[0].spec.scenario, cell[0].spec.method, cell[0].spec.settings, tuple(cell))
-            for _, cell in sorted(entries.items())
-        ]
-        compared.append(SideBySide(like, tuple(made)))
-    return sorted(compared, key=lambda group: group.title)
+    entries: dict[tuple[int, int, str, str, str, str], list[RunResult]] = defaultdict(list)
+    for run in sorted(runs, key=lambda run: (run.spec.seed, run.spec.threads)):
+        spec = run.spec
+        place = SCENARIO_NAMES.index(spec.scenario), order.get(spec.method, len(order))
+        source = spec.sources.get(spec.method, "")
+        cell = entries[*place, spec.method, source, spec.encoder, str(sorted(spec.settings.items()))]
+        if all(spec.seed != other.spec.seed for other in cell):  # with other threads it is no new draw
+            cell.append(run)
+    made = [
+        Entry(cell[0].spec.scenario, cell[0].spec.method, cell[0].spec.settings, tuple(cell))
+        for _, cell in sorted(entries.items())
+    ]
+    return SideBySide(like, tuple(made))
+
+
+def _told_apart(groups: list[SideBySide]) -> list[SideBySide]:
+    """Return groups by their titles, with what tells apart those of the same title."""
+    titles = Counter(group.title for group in groups)
+    told = [
+        replace(group, apart=_apart(group, [other for other in groups if other.title == group.title]))
+        if titles[group.title] > 1
+        else group
+        for group in groups
+    ]
+    return sorted(told, key=lambda group: group.title)
+
+
+def _apart(group: SideBySide, twins: list[SideBySide]) -> str:
+    """Say in what a group differs from those of the same title: fields, and digests of files with other contents."""
+
+    def known(spec: RunSpec) -> dict[str, object]:
+        plain = {field.name: getattr(spec, field.name) for field in fields(spec)}
+        files = {f"{short_name(name)}": digest[:DIGITS] for name, digest in spec.sources.items()}
+        return {name: value for name, value in plain.items() if name not in ("sources", "fidelity")} | files
+
+    mine, others = known(group.like), [known(twin.like) for twin in twins]
+    differing = [name for name, value in mine.items() if any(other.get(name) != value for other in others)]
+    return ", ".join(f"{name} {mine[name]}" for name in differing)
 
 
 def _rest(spec: RunSpec) -> RunSpec:
     """Return what runs must agree in to be compared."""
     sources = {name: digest for name, digest in spec.sources.items() if name != spec.method}
-    return replace(spec, method="none", settings={}, scenario="class", seed=0, threads=1, sources=sources)
+    own = METHODS[spec.method].encoder if spec.method in METHODS else OWN_ENCODER
+    encoder = OWN_ENCODER if spec.encoder == own else spec.encoder
+    like = replace(spec, method="none", settings={}, scenario="class", seed=0, threads=1)
+    return replace(like, sources=sources, encoder=encoder)

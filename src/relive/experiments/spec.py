@@ -16,7 +16,7 @@ from typing import Any
 from relive._util.errors import InputError, unknown
 from relive._util.fidelity import AS_RUN, Fidelity, fidelity_of
 from relive._util.records import LATER, from_json, to_json
-from relive._util.registry import digest_of_address, is_address, short_name
+from relive._util.registry import digest_of_address, is_address, short_name, warn_of_neighbours
 from relive.core.catalogue import OPTIMIZERS
 from relive.core.facts import MethodFacts, facts_of
 from relive.data.catalogue import PROTOCOLS, protocol_facts
@@ -213,8 +213,8 @@ class RunResult:
     versions
         What ran it: packages, code and, since times depend on it, the kind of processor.
     shown
-        How what is not in a catalogue is shown: a method's title, and its colour and marker if it has them; the title
-        of a protocol.
+        How what is not in a catalogue is shown: a method's title, whether it keeps data, and its colour and marker if
+        it has them; the title of a protocol.
     """
 
     spec: RunSpec
@@ -307,6 +307,8 @@ def make_spec(
         **preset.preset | changes,
     )
     facts.check_scenario(scenario)
+    for name in spec.sources:
+        warn_of_neighbours(name)
     ENCODERS.check(encoder)
     OPTIMIZERS.check(optimizer)
     digest = dataset.digest if isinstance(dataset, Dataset) else digest_of_data(spec.dataset)
@@ -328,6 +330,7 @@ def display_facts(spec: RunSpec) -> dict[str, str]:
     if is_address(spec.method):
         facts = facts_of(method_class(spec.method))  # as the file has them now
         known = {"title": facts.title, "colour": facts.colour, "marker": facts.marker}
+        known["keeps_data"] = "yes" if facts.keeps_data else ""
     if is_address(spec.protocol):
         known["protocol"] = protocol_facts(spec.protocol).title
     return {name: value for name, value in known.items() if value}
@@ -338,5 +341,7 @@ def register_methods_in(results: Iterable[RunResult]) -> None:
     for result in results:
         name = result.spec.method
         if name not in METHODS:
-            facts = {"title": name.rpartition(":")[2], "colour": "", "marker": ""} | result.shown
-            METHODS.register(MethodFacts(name, name, facts["title"], colour=facts["colour"], marker=facts["marker"]))
+            title = result.shown.get("title", name.rpartition(":")[2])
+            keeps_data = "keeps_data" in result.shown
+            colour, marker = (result.shown.get(what, "") for what in ("colour", "marker"))
+            METHODS.register(MethodFacts(name, name, title, keeps_data=keeps_data, colour=colour, marker=marker))

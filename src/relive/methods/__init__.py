@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from relive._util.errors import InputError
 from relive._util.registry import is_address, load_object
-from relive.core.facts import MethodFacts, facts_of
+from relive.core.facts import MethodFacts, arguments_of, facts_of
 from relive.methods.catalogue import METHODS
 
 if TYPE_CHECKING:
@@ -26,7 +26,8 @@ def make_method(name: str, /, **settings: float) -> Method:
     """
     cls = method_class(name)
     facts_of(cls).check_settings(settings)
-    return cls(**settings)
+    whole = {name for name, default in arguments_of(cls).items() if isinstance(default, int)}
+    return cls(**{name: int(v) if name in whole and v == int(v) else v for name, v in settings.items()})
 
 
 def method_class(name: str) -> type[Method]:
@@ -47,4 +48,9 @@ def method_facts(name: str) -> MethodFacts:
     return METHODS[name]
 
 
-__all__ = ["METHODS", "make_method", "method_class", "method_facts"]
+def is_shipped(name: str) -> bool:
+    """Say whether a method's code comes with this package, so that what its facts say was tested."""
+    return method_facts(name).home.startswith(f"{__name__}.")
+
+
+__all__ = ["METHODS", "is_shipped", "make_method", "method_class", "method_facts"]

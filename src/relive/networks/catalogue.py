@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
+from relive._util.errors import InputError
 from relive._util.registry import Entry, Registry
 
 if TYPE_CHECKING:
@@ -34,4 +35,8 @@ def encoder_factory(encoder: str | EncoderFactory) -> EncoderFactory:
     'mlp'
     """
     made: EncoderFactory = ENCODERS.find(encoder)
+    from torch import nn
+
+    if isinstance(made, nn.Module):
+        raise InputError(f"encoder is a module, {type(made).__name__}: give the {ENCODERS.factory.removeprefix('a ')}")
     return made

@@ -6,11 +6,12 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
-from relive._util.errors import InputError
+from relive._util.errors import InputError, ReliveError
 from relive._util.seeds import drawing_from
 from relive.networks.catalogue import EncoderFactory
 
@@ -120,19 +121,49 @@ def make_encoder(sizes: Sizes, rng: torch.Generator) -> tuple[nn.Module, int]:
     Raises
     ------
     InputError
-        If it is no module, or does not return a row of features for each input.
+        If it cannot be made, is no module, or does not return a row of features for each input.
     """
     with drawing_from(rng):  # for layers that draw their first weights by themselves
-        encoder = sizes.encoder(sizes.shape or (sizes.inputs,), sizes.hidden, rng)
+        with _naming(sizes, "it is called with (shape, hidden, rng)"):
+            encoder = sizes.encoder(sizes.shape or (sizes.inputs,), sizes.hidden, rng)
         if not isinstance(encoder, nn.Module):
             raise InputError(f"the encoder is {encoder!r}: what makes it must return a torch.nn.Module")
-        features = outputs_of(encoder, sizes.inputs)
+        with _naming(sizes, f"it is given rows (n, {sizes.inputs}): reshape them, e.g. {_reshaping(sizes.shape)}"):
+            features = outputs_of(encoder, sizes.inputs)
+    if not isinstance(features, Tensor):
+        raise InputError(f"the encoder returns {type(features).__name__}: it must return a tensor (n, features)")
     if features.dim() != 2 or len(features) != 2:
         raise InputError(
             f"the encoder returns {tuple(features.shape)} for inputs of shape (2, {sizes.inputs}): "
             "it must return a row of features for each, (2, features)"
         )
     return encoder, features.shape[1]
+
+
+@contextmanager
+def _naming(sizes: Sizes, hint: str) -> Iterator[None]:
+    """Have an error in somebody's encoder name the function that makes it, and say what that is given."""
+    try:
+        yield
+    except (ReliveError, MemoryError):
+        raise
+    except Exception as error:
+        code = getattr(sizes.encoder, "__code__", None)
+        place = f"{Path(code.co_filename).name}:" if code else ""
+        name = f"{place}{getattr(sizes.encoder, '__name__', sizes.encoder)}"
+        why = f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')}"
+        no_shape = (
+            "" if len(sizes.shape) > 1 else f". An input's shape is {sizes.shape or (sizes.inputs,)}: if it is a "
+        )
+        advice = f"{no_shape}picture, say so with shape=(28, 28), or relive fit --shape 28x28" if no_shape else ""
+        raise InputError(f"encoder {name}: {why}; {hint}{advice}") from error
+
+
+def _reshaping(shape: tuple[int, ...]) -> str:
+    """Return how rows become pictures as convolutions take them, (n, channels, height, width)."""
+    if len(shape) == 3:
+        return f"x.reshape(-1, {', '.join(map(str, shape))}).permute(0, 3, 1, 2)"
+    return f"nn.Unflatten(1, (1, {', '.join(map(str, shape if len(shape) == 2 else (28, 28)))}))"
 
 
 @torch.no_grad()

@@ -45,7 +45,7 @@ class Picture:
             return cls(channels, height, width, last)
         raise InputError(
             f"{who} is for pictures, and an input's shape is {shape}: say what it is, such as shape=(28, 28), or "
-            "--shape 28x28 on the command line; (32, 32, 3) with colours"
+            "relive fit --shape 28x28; (32, 32, 3) with colours. For relive run, give pictures: arrays of that shape"
         )
 
     def planes(self, x: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from typing import Literal
 
 from relive._util.errors import unknown
 from relive._util.statistics import ALPHA, holm, mean_and_sem, welch, welch_margin
-from relive.experiments.compare import percents
+from relive.experiments.compare import TESTED_RUNS, percents
 from relive.experiments.spec import SCENARIO_NAMES, RunResult
 from relive.paper.published import (
     GRIDS,
@@ -23,7 +23,6 @@ from relive.paper.published import (
 )
 from relive.paper.tuned import Tuned, as_in_paper
 
-TESTED_RUNS = 3  # with two, a spread near 0 comes by chance too often for a test
 NEAR_SDS, RANGE_SDS = 1.0, 3.0  # published standard deviations: how near is near, how far a single run may be
 POINTS = 1.0  # near in any case
 

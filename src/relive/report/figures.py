@@ -6,7 +6,7 @@ import io
 import math
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ from relive.report import style
 
 SEARCHED = ("xdg", "ewc", "online-ewc", "si")  # in the paper's order
 GREY = "0.45"
-STEPS = "training steps in thousands (a line where a new task begins)"
+NEW_TASK = "(a line where a new task begins)"
 
 
 def save(figure: Figure, directory: Path, name: str, formats: Sequence[str] = ("svg", "png")) -> None:
@@ -60,7 +60,7 @@ def to_bytes(figure: Figure, extension: str) -> bytes:
 def time_figure(table: Comparison) -> Figure:
     """Return accuracy against training time (figures 4 and 5): a mark per run, a star per mean, a panel per scenario.
 
-    Runs that are not known to have had a core to themselves are hollow.
+    Runs that are not known to have had a core to themselves are hollow, or pale where a marker has no inside.
     """
     figure = Figure(figsize=(12, 4.9), layout="constrained")
     panels = figure.subplots(1, len(SCENARIO_NAMES))
@@ -69,7 +69,7 @@ def time_figure(table: Comparison) -> Figure:
         draw_times(axis, cells, style.SCENARIO_TITLES[scenario])
     panels[0].set_ylabel("average test accuracy (%)")
     shown = [method for method in METHODS if any(c.n for c in table.cells.values() if c.method == method)]
-    figure.legend(handles=legend_marks(shown), loc="outside lower center", ncols=4, frameon=False)
+    figure.legend(handles=legend_marks(style.method_names(shown)), loc="outside lower center", ncols=4, frameon=False)
     return figure
 
 
@@ -78,10 +78,13 @@ def draw_times(axis: Axes, cells: Sequence[Compared | Entry], title: str) -> Non
     for cell in cells:
         _scatter(axis, cell)
     axis.set_title(title)
-    axis.set_xlabel("training time (s)")
+    axis.set_xlabel("training time (s), log scale")
     if cells:
         axis.set_xscale("log")
-        axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        low, high = axis.get_xlim()
+        axis.xaxis.set_major_locator(
+            LogLocator(subs=(1, 2, 5)) if high >= 10 * low else MaxNLocator(5, steps=[1, 2, 5])
+        )
         axis.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
         axis.xaxis.set_minor_locator(NullLocator())
     else:
@@ -101,7 +104,8 @@ def _scatter(axis: Axes, cell: Compared | Entry) -> None:
         filled = MarkerStyle(marker).is_filled()  # a cross, for one, has no inside: matplotlib draws it by its face
         face = colour if is_quiet(run) or not filled else "none"
         edge: dict[str, Any] = {"edgecolor": colour} if filled else {}
-        axis.scatter(x, y, s=22, marker=marker, facecolor=face, alpha=0.65, linewidth=1, **edge)
+        alpha = 0.65 if is_quiet(run) or filled else 0.25
+        axis.scatter(x, y, s=22, marker=marker, facecolor=face, alpha=alpha, linewidth=1, **edge)
     if cell.n < 2:
         return
     quiet = [run for run in cell.runs if is_quiet(run)]
@@ -112,8 +116,8 @@ def _scatter(axis: Axes, cell: Compared | Entry) -> None:
     axis.scatter(x, y, s=16, marker=marker, color=around, linewidth=0.5, zorder=4)
 
 
-def legend_marks(methods: Iterable[str]) -> list[Line2D]:
-    """Return what explains the marks of such a figure."""
+def legend_marks(names: Mapping[str, str]) -> list[Line2D]:
+    """Return what explains the marks of such a figure; methods have names."""
 
     def mark(marker: str, colour: str, label: str, size: float = 6, hollow: bool = False) -> Line2D:
         face = "none" if hollow else colour
@@ -121,13 +125,11 @@ def legend_marks(methods: Iterable[str]) -> list[Line2D]:
             [], [], linestyle="", marker=marker, color=colour, markerfacecolor=face, markersize=size, label=label
         )
 
-    handles = [
-        mark(style.method_marker(method), style.method_colour(method), style.method_title(method)) for method in methods
-    ]
+    handles = [mark(style.method_marker(method), style.method_colour(method), name) for method, name in names.items()]
     return [
         *handles,
         mark("*", GREY, "star: mean of the runs", 12),
-        mark("o", GREY, "hollow: not known to have had its core", hollow=True),
+        mark("o", GREY, "hollow or pale: core shared, or not known", hollow=True),
     ]
 
 
@@ -184,10 +186,13 @@ def accuracy_figure(result: RunResult) -> Figure:
     figure = Figure(figsize=(8, 4.2), layout="constrained")
     axis = figure.subplots()
     _learning_panel(axis, [result])
-    axis.set_xlabel(STEPS)
+    axis.set_xlabel(f"{step_unit(spec)[1]} {NEW_TASK}")
     axis.set_ylabel("test accuracy (%)")
     axis.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
-    axis.set_xticks([k * spec.iters / 1000 for k in range(spec.tasks + 1)])
+    axis.set_xticks([k * spec.iters / step_unit(spec)[0] for k in range(spec.tasks + 1)])
+    if not result.curve:  # a closed form takes no steps
+        axis.set_xticks(axis.get_xticks(), [str(k) for k in range(spec.tasks + 1)])
+        axis.set_xlabel("tasks learned")
     title = f"{style.method_title(spec.method)}, {result.protocol_title} {short_name(spec.dataset)}"
     axis.set_title(f"{title}, {style.SCENARIO_TITLES[spec.scenario]}, seed {spec.seed}", parse_math=False)
     return figure
@@ -202,7 +207,7 @@ def learning_figure(table: Comparison, scenario: str) -> Figure | None:
     for axis, cell in zip(panels, cells, strict=True):
         _learning_panel(axis, cell.runs)
         axis.set_title(_panel_title(cell), fontsize="medium")
-    figure.supxlabel(STEPS, fontsize="medium")
+    figure.supxlabel(f"{step_unit(cells[0].runs[0].spec)[1]} {NEW_TASK}", fontsize="medium")
     figure.supylabel("test accuracy (%)", fontsize="medium")
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside right center", frameon=False)
@@ -212,6 +217,7 @@ def learning_figure(table: Comparison, scenario: str) -> Figure | None:
 def _learning_panel(axis: Axes, runs: Sequence[RunResult]) -> None:
     """Draw one line per task, dots where a task was finished."""
     spec = runs[0].spec
+    unit = step_unit(spec)[0]
     for k in range(spec.tasks):
         values = defaultdict(list)
         for run in runs:
@@ -220,21 +226,28 @@ def _learning_panel(axis: Axes, runs: Sequence[RunResult]) -> None:
                     values[task * spec.iters + step].append(100 * row[k])
             for i in range(k, spec.tasks):
                 values[(i + 1) * spec.iters].append(100 * run.accuracy_matrix[i][k])
-        means = {step / 1000: statistics.fmean(values[step]) for step in sorted(values)}
-        ends = {step / 1000: means[step / 1000] for step in values if step % spec.iters == 0}
+        means = {step / unit: statistics.fmean(values[step]) for step in sorted(values)}
+        ends = {step / unit: means[step / unit] for step in values if step % spec.iters == 0}
         colour = task_colour(k, spec.tasks)
         axis.plot(list(means), list(means.values()), color=colour, linewidth=1.5)
         axis.plot(list(ends), list(ends.values()), "o", color=colour, markersize=3.5, label=f"task {k + 1}")
     draw_steps(axis, spec)
-    axis.xaxis.set_major_locator(MaxNLocator(3, integer=spec.iters >= 1000, prune="upper"))
+    axis.xaxis.set_major_locator(MaxNLocator(3, integer=spec.iters >= unit, prune="upper"))
+
+
+def step_unit(spec: RunSpec) -> tuple[int, str]:
+    """Return in what training steps are counted, and how to call that: plain ones where there are few."""
+    few = spec.tasks * spec.iters < 1000
+    return (1, "training steps") if few else (1000, "training steps in thousands")
 
 
 def draw_steps(axis: Axes, spec: RunSpec) -> None:
-    """Give a panel the axis of training steps in thousands, with a line where a new task begins."""
+    """Give a panel the axis of training steps, with a line where a new task begins."""
+    unit = step_unit(spec)[0]
     for k in range(1, spec.tasks):
-        axis.axvline(k * spec.iters / 1000, color="0.87", linewidth=0.8, zorder=0)
+        axis.axvline(k * spec.iters / unit, color="0.87", linewidth=0.8, zorder=0)
     axis.set_ylim(-2, 102)
-    axis.set_xlim(0, spec.tasks * spec.iters / 1000)
+    axis.set_xlim(0, spec.tasks * spec.iters / unit)
     _plain(axis)
 
 

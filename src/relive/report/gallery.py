@@ -94,7 +94,7 @@ def own_gallery(group: SideBySide, number: int) -> Iterator[Drawn]:
     yield Drawn(
         f"own-{number}-time",
         f"{group.title}: accuracy against training time",
-        "A mark per run, a star per mean of several. Hollow: the run had its core for less than "
+        "A mark per run, a star per mean of several. Hollow or pale: the run had its core for less than "
         f"{100 * OWN_CORE:.0f} % of the time, or that is not known, and its time says little.",
         "Scatter plots of average accuracy against training seconds, one per scenario.",
         own_runs.time_figure(group),
@@ -120,8 +120,8 @@ def gallery(table: Comparison, results: Sequence[RunResult], tuned: Tuned, root:
         yield Drawn(
             f"time-{name}",
             f"{protocol}: accuracy against training time (figure {4 if name == 'split' else 5})",
-            "A mark per run, a star per mean of several, with its method's mark in it. Hollow: the run had its core "
-            f"for less than {100 * OWN_CORE:.0f} % of the time, or that is not known, and its time says little; a "
+            "A mark per run, a star per mean of several, with its method's mark in it. Hollow or pale: the run had its "
+            f"core for less than {100 * OWN_CORE:.0f} % of the time, or that is not known, and its time says little; a "
             "star's time is the mean of the other runs where there are any, else the median. Settings: "
             f"{'. '.join(settings_notes(table))}. {_processors(table)}",
             f"Scatter plots of average accuracy against training seconds on {protocol}, one per scenario.",

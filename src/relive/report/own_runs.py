@@ -16,22 +16,47 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from relive.experiments.compare import Entry, Pair, SideBySide
+from relive._util.registry import short_name
+from relive.experiments.compare import DIGITS, TESTED_RUNS, Entry, Pair, SideBySide
 from relive.report import style
-from relive.report.figures import draw_steps, draw_times, legend_marks
+from relive.report.figures import draw_steps, draw_times, legend_marks, step_unit
 from relive.report.tables import accuracy_text, difference_text, p_text
 
 RULES = (
-    "Mean ± SEM of n runs; accuracy is the average over tasks of the final model's test accuracy. Pairs are compared "
-    "seed by seed (paired t-test, two-sided), corrected for the number of pairs in a scenario by Holm's method."
+    "Mean ± SEM of n runs; accuracy is the average over tasks of the final model's test accuracy. CPU time is the "
+    "processor's, which other programs do not lengthen. Kept numbers are the network's parameters, and all that the "
+    "method keeps from task to task. Pairs are compared seed by seed (paired t-test, two-sided, of at least "
+    f"{TESTED_RUNS} seeds), corrected for the number of pairs in a scenario by Holm's method."
 )
+IN_ORDER = (
+    "Seed 0 is among these runs: it keeps the classes in their order, while every other seed shuffles them over the "
+    "tasks."
+)
+CLASS_ORDERED = ("split", "blurred")  # the protocols of which that is so
+HEADINGS = ("accuracy %", "n", "forgetting", "CPU time (s)", "kept numbers")
 
 
 def label(entry: Entry, group: SideBySide) -> str:
-    """Say a method, with its settings if they tell it from another entry of the same method."""
-    title = style.method_title(entry.method)
-    twins = [other for other in group.of(entry.scenario) if other.method == entry.method]
-    return f"{title} ({style.settings_text(entry.settings)})" if len(twins) > 1 else title
+    """Say a method, with what tells it from others of the same title: file, digest, encoder, settings."""
+    title, told = style.method_title(entry.method), []
+    alike = [other for other in group.of(entry.scenario) if style.method_title(other.method) == title]
+    twins = [other for other in alike if other.method == entry.method]
+    if len(twins) < len(alike):
+        told.append(entry.method.rpartition(":")[0] or entry.method)
+    if any(other.digest != entry.digest for other in twins):
+        told.append(entry.digest[:DIGITS])
+    if any(other.encoder != entry.encoder for other in twins):
+        told.append(f"encoder {short_name(entry.encoder)}")
+    if any(other.settings != entry.settings for other in twins):
+        told.append(style.settings_text(entry.settings))
+    return f"{title} ({', '.join(told)})" if told else title
+
+
+def rules(group: SideBySide) -> str:
+    """Say how to read a comparison."""
+    ordered = group.like.fidelity.class_order == "shuffled_unless_seed_0" and group.like.protocol in CLASS_ORDERED
+    seeds = {run.spec.seed for entry in group.entries for run in entry.runs}
+    return f"{RULES} {IN_ORDER}" if ordered and 0 in seeds and len(seeds) > 1 else RULES
 
 
 def as_text(group: SideBySide) -> RenderableType:
@@ -39,7 +64,7 @@ def as_text(group: SideBySide) -> RenderableType:
     shown: list[RenderableType] = [Text(group.title, style="bold")]
     for scenario in group.scenarios:
         table = Table(title=style.SCENARIO_TITLES[scenario], title_justify="left", box=None, pad_edge=False)
-        for heading in ("method", "accuracy %", "n", "forgetting", "time (s)", "kept numbers"):
+        for heading in ("method", *HEADINGS):
             table.add_column(heading, justify="left" if heading == "method" else "right")
         for entry in group.of(scenario):
             table.add_row(Text(label(entry, group)), *row(entry))
@@ -48,39 +73,52 @@ def as_text(group: SideBySide) -> RenderableType:
             pairs.add_column(heading, justify="left" if heading == "pair" else "right")
         for pair in group.pairs(scenario):
             pairs.add_row(
-                Text(versus(pair, group)), paired_text(pair), str(pair.n), p_text(pair.p), p_text(pair.p_holm)
+                Text(versus(pair, group)), paired_text(pair), str(pair.n), p_cell(pair.p), p_cell(pair.p_holm)
             )
-        shown += ["", table, *([pairs] if pairs.row_count else [])]
-    return Group(*shown, "", Text(RULES, style="dim"))
+        shown += ["", table]
+        if pairs.row_count:
+            shown += ["", pairs]
+    return Group(*shown, "", Text(rules(group), style="dim"))
 
 
 def as_markdown(group: SideBySide) -> str:
     """Return the comparison in Markdown."""
     lines = [f"**{group.title}**"]
     for scenario in group.scenarios:
-        lines += ["", f"| {style.SCENARIO_TITLES[scenario]} | accuracy % | n | forgetting | time (s) | kept numbers |"]
+        lines += ["", f"| {' | '.join([style.SCENARIO_TITLES[scenario], *HEADINGS])} |"]
         lines += ["| --- | --- | --- | --- | --- | --- |"]
         lines += ["| " + " | ".join([label(entry, group), *row(entry)]) + " |" for entry in group.of(scenario)]
         pairs = group.pairs(scenario)
         if pairs:
             lines += ["", "| pair | difference (points) | seeds | p | p (Holm) |", "| --- | --- | --- | --- | --- |"]
         for pair in pairs:
-            cells = [versus(pair, group), paired_text(pair), str(pair.n), p_text(pair.p), p_text(pair.p_holm)]
+            cells = [versus(pair, group), paired_text(pair), str(pair.n), p_cell(pair.p), p_cell(pair.p_holm)]
             lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join([*lines, "", RULES, ""])
+    return "\n".join([*lines, "", rules(group), ""])
 
 
 def row(entry: Entry) -> list[str]:
     """Say an entry's accuracy, runs, forgetting, time, and the numbers that it keeps, its parameters among them."""
     runs = entry.runs
-    forgetting = statistics.fmean(100 * run.forgetting for run in runs)
+    forgetting, seconds = statistics.fmean(100 * run.forgetting for run in runs), _cpu_seconds(entry)
     return [
         accuracy_text(entry.mean, entry.sem),
         str(entry.n),
-        f"{forgetting:.2f}",
-        f"{statistics.fmean(run.train_seconds for run in runs):.0f}",
+        f"{round(forgetting, 2) + 0.0:.2f}".replace("-", "−"),
+        "–" if seconds is None else f"{seconds:.0f}",
         f"{statistics.fmean(run.parameters + run.stored_numbers for run in runs):,.0f}",
     ]
+
+
+def _cpu_seconds(entry: Entry) -> float | None:
+    """Return the mean processor time of the runs of which it is known."""
+    known = [run.cpu_seconds for run in entry.runs if run.cpu_seconds is not None]
+    return statistics.fmean(known) if known else None
+
+
+def p_cell(p: float | None) -> str:
+    """Say a p-value, or that there was no test."""
+    return p_text(p) or "–"
 
 
 def versus(pair: Pair, group: SideBySide) -> str:
@@ -99,7 +137,7 @@ def records(group: SideBySide) -> dict[str, Any]:
         {
             "scenario": entry.scenario,
             "method": entry.method,
-            "title": style.method_title(entry.method),
+            "title": label(entry, group),
             "settings": dict(entry.settings),
             "n": entry.n,
             "mean": entry.mean,
@@ -107,6 +145,7 @@ def records(group: SideBySide) -> dict[str, Any]:
             "seeds": [run.spec.seed for run in entry.runs],
             "accuracies": [run.average_accuracy for run in entry.runs],
             "forgetting": statistics.fmean(run.forgetting for run in entry.runs),
+            "cpu_seconds": _cpu_seconds(entry),
             "train_seconds": statistics.fmean(run.train_seconds for run in entry.runs),
             "numbers": statistics.fmean(run.parameters + run.stored_numbers for run in entry.runs),
             "runs": [run.spec.name for run in entry.runs],
@@ -154,15 +193,20 @@ def time_figure(group: SideBySide) -> Figure:
     panels = figure.subplots(1, len(group.scenarios), squeeze=False)[0]
     for axis, scenario in zip(panels, group.scenarios, strict=True):
         draw_times(axis, group.of(scenario), style.SCENARIO_TITLES[scenario])
+    figure.suptitle(group.title, fontsize="medium", wrap=True)
     panels[0].set_ylabel("average test accuracy (%)")
-    methods = dict.fromkeys(entry.method for entry in group.entries)
-    figure.legend(handles=legend_marks(methods), loc="outside lower center", ncols=3, frameon=False)
+    figure.legend(
+        handles=legend_marks(style.method_names(entry.method for entry in group.entries)),
+        loc="outside lower center",
+        ncols=len(group.scenarios) + 1,
+        frameon=False,
+    )
     return figure
 
 
 def learning_figure(group: SideBySide) -> Figure:
     """Return the accuracy over the tasks so far as learning goes on: a line per method, a panel per scenario."""
-    spec = group.like
+    spec, (unit, steps_taken) = group.like, step_unit(group.like)
     figure = Figure(figsize=(max(5.5, 4 * len(group.scenarios)), 4.2), layout="constrained")
     panels = figure.subplots(1, len(group.scenarios), squeeze=False, sharey=True)[0]
     for axis, scenario in zip(panels, group.scenarios, strict=True):
@@ -171,13 +215,16 @@ def learning_figure(group: SideBySide) -> Figure:
             for run in entry.runs:
                 for task, step, row in run.curve:
                     values[task * spec.iters + step].append(100 * statistics.fmean(row))
+                for k, row in enumerate([] if run.curve else run.accuracy_matrix):  # a closed form takes no steps
+                    values[(k + 1) * spec.iters].append(100 * statistics.fmean(row[: k + 1]))
             steps = sorted(values)
             means = [statistics.fmean(values[step]) for step in steps]
             pattern = style.LINE_STYLES[i % len(style.LINE_STYLES)]
-            axis.plot([s / 1000 for s in steps], means, pattern, color=style.method_colour(entry.method), linewidth=1.6)
+            axis.plot([s / unit for s in steps], means, pattern, color=style.method_colour(entry.method), linewidth=1.6)
         draw_steps(axis, spec)
         axis.set_title(style.SCENARIO_TITLES[scenario])
-        axis.set_xlabel("training steps in thousands")
+        axis.set_xlabel(steps_taken)
+    figure.suptitle(group.title, fontsize="medium", wrap=True)
     panels[0].set_ylabel("test accuracy over the tasks so far (%)")
     lines = [
         Line2D(
@@ -189,5 +236,5 @@ def learning_figure(group: SideBySide) -> Figure:
         )
         for i, entry in enumerate(group.of(group.scenarios[0]))
     ]
-    figure.legend(handles=lines, loc="outside lower center", ncols=3, frameon=False)
+    figure.legend(handles=lines, loc="outside lower center", ncols=len(group.scenarios) + 1, frameon=False)
     return figure

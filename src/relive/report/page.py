@@ -21,9 +21,17 @@ from relive._util.fidelity import AS_RUN, name_of
 from relive._util.files import write_atomic
 from relive._util.registry import short_name
 from relive.experiments.compare import SideBySide, core_share, is_quiet, side_by_side
-from relive.experiments.spec import SCENARIO_NAMES, RunResult
+from relive.experiments.spec import SCENARIO_NAMES, RunResult, RunSpec
 from relive.paper.comparison import METHODS, Compared, Comparison, compare, preferred
-from relive.paper.published import GRIDS, PRESETS, PROTOCOL_NAMES, PUBLISHED
+from relive.paper.published import (
+    GRID_SEED,
+    GRIDS,
+    IN_ORDER,
+    PRESETS,
+    PROTOCOL_NAMES,
+    PUBLISHED,
+    preset_settings,
+)
 from relive.paper.tuned import Tuned, as_in_paper, searched
 from relive.report import own_runs, style, tables
 from relive.report.claims import Claim, claims
@@ -166,15 +174,19 @@ def render(report: Report, drawn: Sequence[Drawn], svg: Mapping[str, str]) -> st
         "own_row": own_runs.row,
         "own_versus": own_runs.versus,
         "own_difference": own_runs.paired_text,
+        "own_p": own_runs.p_cell,
+        "own_rules": own_runs.rules,
         "identity": id,
     }
+    names = style.method_names(run.spec.method for run in report.results)
     return templates.get_template("page.html").render(
         report=report,
         style=style,
         methods=METHODS,
         words=style.WORDS,
         interval_name=tables.INTERVAL,
-        own_rules=own_runs.RULES,
+        own_headings=own_runs.HEADINGS,
+        keepers=[name for method, name in names.items() if style.keeps_data(method)],
         scenarios=SCENARIO_NAMES,
         presets=PRESETS,
         fidelity=AS_RUN.to_json(),
@@ -247,6 +259,7 @@ def _versions(results: Iterable[RunResult]) -> list[dict[str, Any]]:
 def _rows(report: Report) -> list[dict[str, Any]]:
     """Return a row for every run, with what it is used for."""
     uses: dict[int, list[str]] = {}
+    names = style.method_names(run.spec.method for run in report.results)
     tried = {id(run) for name in PROTOCOL_NAMES for runs in searched(report.results, name).values() for run in runs}
     for table in report.tables:
         for cell in table.cells.values():
@@ -259,7 +272,8 @@ def _rows(report: Report) -> list[dict[str, Any]]:
         {
             "run": run,
             "use": ", ".join(dict.fromkeys(uses.get(id(run), []))) or ("grid search" if id(run) in tried else "other"),
-            "title": style.method_title(run.spec.method),
+            "why_other": _why_other(run.spec),
+            "title": names[run.spec.method],
             "settings": style.settings_text(run.spec.settings),
             "settings_order": " ".join(f"{k} {v:.4f}" for k, v in sorted(run.spec.settings.items(), reverse=True)),
             "dataset": short_name(run.spec.dataset),
@@ -269,6 +283,20 @@ def _rows(report: Report) -> list[dict[str, Any]]:
         }
         for run in sorted(report.results, key=_paper_order)
     ]
+
+
+def _why_other(spec: RunSpec) -> str:
+    """Say why a run that is in no table is in none."""
+    if spec.protocol in PROTOCOL_NAMES and as_in_paper(spec, spec.settings):
+        if (spec.protocol, spec.scenario, spec.method) not in PUBLISHED:
+            return "the paper has no such cell"
+        if dict(spec.settings) != preset_settings(spec.protocol, spec.method):
+            return "settings that are neither the paper's nor those that a search chose"
+        if spec.seed == IN_ORDER.get(spec.protocol):
+            return "the one seed that keeps the digits in order"
+        if spec.seed == GRID_SEED:
+            return "the seed of the grid searches"
+    return "a seed that is counted already, run with another number of threads"
 
 
 def _paper_order(run: RunResult) -> tuple[object, ...]:

@@ -5,7 +5,8 @@ What is known of a method stands in the catalogue; here is what is made of it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from relive.methods import METHODS
@@ -33,8 +34,19 @@ WORDS = [  # what a reader of the report should know
     ("λ, γ, c, ξ, X", "the methods’ settings: strengths, a decay, a damping, the share of units switched off."),
 ]
 
-# What is given to methods that say no colour or marker of their own, in the order in which they come.
-SPARE_COLOURS = ("#117733", "#aa4499", "#999933", "#332288", "#44aa99", "#a6761d", "#1b9e77", "#e7298a")
+# What is given to methods that say no colour or marker of their own; of the colours, the most different one first.
+SPARE_COLOURS = (
+    "#117733",
+    "#aa4499",
+    "#999933",
+    "#332288",
+    "#1e40ff",
+    "#33cc33",
+    "#ff2fd0",
+    "#a6761d",
+    "#e6d400",
+    "#ff8a80",
+)
 SPARE_MARKERS = ("8", "H", "1", "2", "3", "4", "+", "x", "|", "_", ".", "p", "*", "d")
 TASK_COLOUR_MAP, TASK_COLOUR_RANGE = "viridis", (0.0, 0.88)  # tasks have an order, and so have these colours
 ACCURACY_COLOUR_MAP = "cividis"
@@ -75,6 +87,25 @@ def method_title(method: str) -> str:
     return METHODS[method].title if method in METHODS else method.rpartition(":")[2]
 
 
+def method_names(methods: Iterable[str]) -> dict[str, str]:
+    """Return what to call each of some methods; those of one title are told apart by where they are.
+
+    >>> method_names(["si", "a.py:Mine", "b.py:Mine"])
+    {'si': 'SI', 'a.py:Mine': 'Mine (a.py)', 'b.py:Mine': 'Mine (b.py)'}
+    """
+    titles = {method: method_title(method) for method in methods}
+    often = Counter(titles.values())
+    return {
+        method: title if often[title] == 1 else f"{title} ({method.rpartition(':')[0] or method})"
+        for method, title in titles.items()
+    }
+
+
+def keeps_data(method: str) -> bool:
+    """Say whether a method keeps inputs of earlier tasks, as far as that is known."""
+    return method in METHODS and METHODS[method].keeps_data
+
+
 def method_bound(method: str) -> str:
     """Return "lower bound" or "upper bound" for a method that is one."""
     return METHODS[method].bound if method in METHODS else ""
@@ -82,12 +113,33 @@ def method_bound(method: str) -> str:
 
 def method_colour(method: str) -> str:
     """Return a method's colour, the same everywhere."""
-    return _own(method, "colour") or _spare(method, SPARE_COLOURS, {facts.colour for facts in METHODS.values()})
+    taken = {facts.colour for facts in METHODS.values()}
+    return _own(method, "colour") or _spare(method, _most_different(SPARE_COLOURS, taken), taken)
 
 
 def method_marker(method: str) -> str:
     """Return a method's marker, the same everywhere."""
     return _own(method, "marker") or _spare(method, SPARE_MARKERS, {facts.marker for facts in METHODS.values()})
+
+
+def _most_different(colours: Iterable[str], taken: Iterable[str]) -> tuple[str, ...]:
+    """Return colours in an order in which each is as far as can be from those taken and those before it.
+
+    >>> _most_different(["#110000", "#0000ff", "#eeeeee"], ["#000000", "#ffffff"])
+    ('#0000ff', '#eeeeee', '#110000')
+    """
+    order, left = [c for c in taken if c], list(colours)
+    n = len(order)
+    while left:
+        order.append(max(left, key=lambda one: min((_distance(one, other) for other in order), default=0)))
+        left.remove(order[-1])
+    return tuple(order[n:])
+
+
+def _distance(one: str, other: str) -> int:
+    """Return the squared distance of two colours, #rrggbb."""
+    a, b = (bytes.fromhex(colour.removeprefix("#")) for colour in (one, other))
+    return sum((x - y) ** 2 for x, y in zip(a, b, strict=True))
 
 
 def _own(method: str, what: str) -> str:

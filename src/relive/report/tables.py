@@ -13,8 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 from relive._util.statistics import ALPHA
+from relive.experiments.compare import TESTED_RUNS
 from relive.experiments.spec import SCENARIO_NAMES
-from relive.paper.comparison import METHODS, NEAR_SDS, POINTS, RANGE_SDS, TESTED_RUNS, Compared, Comparison
+from relive.paper.comparison import METHODS, NEAR_SDS, POINTS, RANGE_SDS, Compared, Comparison
 from relive.paper.published import NO_DEFAULT, RUNS_PER_CELL
 from relive.report.style import PROTOCOL_TITLES, SCENARIO_TITLES, method_bound, method_title, settings_text
 

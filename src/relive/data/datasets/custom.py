@@ -33,7 +33,7 @@ from relive.data.datasets.dataset import Dataset
 from relive.data.datasets.recipes import console
 from relive.data.readers.folders import files_of, picture_shapes
 from relive.data.readers.formats import read_any
-from relive.data.readers.samples import Samples, labels, numbers
+from relive.data.readers.samples import Samples, check_shape, labels, numbers
 from relive.data.readers.tables import array_names
 
 Array = npt.NDArray[Any]
@@ -189,6 +189,7 @@ def _dataset(name: str, train: Part, test: Part | None, say: Say) -> Dataset:
     for x, y in [train] if test is None else [train, test]:
         if x.ndim < 2 or len(x) != len(y) or not x.size:
             raise InputError(f"{name} has X of shape {x.shape} and y of shape {y.shape}: give a row and a label each")
+        check_shape(x.shape, f"X of {name}")
         if not np.isfinite(x).all():
             raise InputError(f"{name} has values that are missing or infinite: fill them in or leave these rows out")
     values, codes = np.unique(train[1], return_inverse=True)

@@ -47,7 +47,8 @@ def read_any(
                 raise InputError(f"{path} is a folder of pictures: it has no column {task_column!r}")
             return read_folder(path, image, needed)
         if not path.exists():
-            raise InputError(f"there is no file or folder {path}")
+            loader = "; a loader is for relive run and compare, here give a file or a folder" if ":" in name else ""
+            raise InputError(f"there is no file or folder {path}{loader}")
         if name.endswith((".csv", ".csv.gz")):
             return read_csv(path, label, needed, task_column, text_labels)
         if name.endswith((".parquet", ".pq")):

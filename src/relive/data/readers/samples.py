@@ -43,6 +43,24 @@ class Samples:
     tasks: tuple[Any, ...] | None = None
 
 
+def check_shape(shape: tuple[int, ...], what: str) -> None:
+    """Refuse arrays of a shape that means nothing here, rather than take them for plain features.
+
+    >>> check_shape((480, 3, 12, 20), "X")
+    Traceback (most recent call last):
+    ...
+    relive._util.errors.InputError: X is (480, 3, 12, 20): colours come last, X.transpose(0, 2, 3, 1)
+    """
+    if len(shape) in (2, 3) or (len(shape) == 4 and shape[3] in (1, 3)):
+        return
+    advice = "give (n, features), (n, height, width) or (n, height, width, 3); X.reshape(len(X), -1) for plain features"
+    if len(shape) == 4 and shape[1] in (1, 3):
+        advice = "colours come last, X.transpose(0, 2, 3, 1)"
+    elif len(shape) == 4 and shape[3] == 4:
+        advice = "a picture has no more than 3 channels, X[..., :3] leaves out the transparency"
+    raise InputError(f"{what} is {shape}: {advice}")
+
+
 def numbers(values: Array, what: str) -> Array:
     """Return features as float64, float32 or uint8, whichever is nearest to what they are."""
     if values.dtype in (np.uint8, np.float32, np.float64):

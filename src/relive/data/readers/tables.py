@@ -21,11 +21,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from relive._util.errors import DataError, InputError
-from relive.data.readers.samples import Array, Samples, blank, check_filled, labels, numbers, parsed
+from relive.data.readers.samples import Array, Samples, blank, check_filled, check_shape, labels, numbers, parsed
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
+FIT = "relive fit, predict and evaluate"  # which have options for names; a run's data set has none
 LARGEST = sys.float_info.max
 MISSING = ["", "NA", "N/A", "#N/A", "n/a", "NaN", "nan", "-nan", "-NaN", "NULL", "null", "None", "<NA>"]
 
@@ -107,6 +108,7 @@ def read_npz(path: Path, x: str, y: str, needed: bool, task_array: str | None = 
     data = numbers(arrays[x], f"array {x!r} of {path}")
     if data.ndim < 2 or not len(data):
         raise InputError(f"array {x!r} of {path} has shape {data.shape}: it must be (samples, features)")
+    check_shape(data.shape, f"array {x!r} of {path}")
     data = data[..., 0] if data.ndim == 4 and data.shape[3] == 1 else data  # one channel is grey
     image = data.shape[1:] if data.ndim == 3 or (data.ndim == 4 and data.shape[3] == 3) else None
     flat = data.reshape(len(data), -1)
@@ -178,7 +180,9 @@ def _samples(table: DataFrame, path: Path, label: str, needed: bool, task_column
     columns = list(table.columns)
     for name in (label if needed else None, task_column):
         if name is not None and name not in columns:
-            hint = f"; name the column of labels with --label, or call it {label!r}" if name == label else ""
+            hint = (
+                f"; call the column of labels {label!r}, or give {FIT} its name with --label" if name == label else ""
+            )
             raise InputError(f"{path} has no column {name!r}: it has {_listed(columns)}{hint}")
     if not len(table):
         raise InputError(f"{path} has no rows")
@@ -226,7 +230,8 @@ def _features(table: DataFrame, path: Path) -> Array:
         if not is_numeric_dtype(column) or column.dtype.kind == "c":
             raise InputError(
                 f"column {name!r} of {path} is not numeric: {_first_text(column)}. Turn it into numbers "
-                "(pandas.get_dummies does, for categories), leave it out, or name it with --label if it has the labels"
+                "(pandas.get_dummies does, for categories), leave it out, or call it 'label' if it has the labels "
+                f"({FIT} take its name with --label)"
             )
     kinds = set(table.dtypes)
     common = next((kind for kind in (np.uint8, np.float32) if kinds == {np.dtype(kind)}), np.float64)
@@ -337,7 +342,9 @@ def _in_one_line(error: BaseException) -> str:
 
 
 def _hint(name: str, x: str, y: str) -> str:
-    return {x: "; name the samples with --x", y: "; name the labels with --y"}.get(name, "")
+    hints = {x: f"; call the samples {x!r}, or give {FIT} their name with --x"}
+    hints[y] = f"; call the labels {y!r}, or give {FIT} their name with --y"
+    return hints.get(name, "")
 
 
 def _needed(name: str) -> Any:
