@@ -56,7 +56,7 @@ app.command(name="inspect", epilog=inspect.EXAMPLES)(inspect.command)
 app.command(name="forget", epilog=change.FORGET_EXAMPLES)(change.forget)
 app.command(name="rename", epilog=change.RENAME_EXAMPLES)(change.rename)
 app.command(name="merge", epilog=change.MERGE_EXAMPLES)(change.merge)
-app.command(name="rollback", epilog=fit.ROLLBACK_EXAMPLES)(fit.rollback)
+app.command(name="rollback", epilog=change.ROLLBACK_EXAMPLES)(change.rollback)
 app.command(name="methods", epilog=methods.EXAMPLES)(methods.command)
 app.add_typer(data.app, name="data")
 

@@ -1,4 +1,4 @@
-"""``relive forget``, ``relive rename`` and ``relive merge``: classes of a model file that change."""
+"""``relive forget``, ``rename``, ``merge`` and ``rollback``: a model file that changes without learning."""
 
 from __future__ import annotations
 
@@ -36,6 +36,10 @@ MERGE_EXAMPLES = """Examples:
 relive merge signs.safetensors stop halt --into stop
 
 relive merge animals.safetensors cat dog mouse --into pet --keep 1
+"""
+ROLLBACK_EXAMPLES = """Example:
+
+relive rollback flowers.safetensors  (after `relive fit --keep N`)
 """
 EXACT = "nothing of it is left: the model is, up to rounding, one that never learned it"
 SHARED = (
@@ -102,6 +106,25 @@ def merge(
     )
     out.print(f"merged    {', '.join(classes)} into {into}", markup=False)
     _show(changed, model)
+
+
+def rollback(model: models.MODEL, allow_code: models.ALLOW_CODE = False) -> None:
+    """Bring back the newest earlier version of MODEL; the one of now is kept under another name."""
+    from relive.classifier.history import locked, roll_back
+    from relive.classifier.modelfile import load
+
+    path = models.real(model)
+    check_place(path)
+    with locked(path):
+        # what is damaged does not take the place of what is not
+        undone = roll_back(path, check=lambda version: load(version, allow_code=allow_code))
+    restored = load(path, allow_code=allow_code)
+    tasks = ", ".join(str(lesson.name) for lesson in restored.lessons_)
+    out.print(f"model     {model}: {models.known(restored)} (tasks: {tasks})", markup=False)
+    if undone is not None:
+        out.print(f"undone    {undone}, to be removed when it is no longer wanted", markup=False)
+    if not models.fit_notes(restored).get("keep"):
+        err.print("note: this version is of before --keep was given: give it again with the next relive fit")
 
 
 def _change(

@@ -1,4 +1,4 @@
-"""``relive fit`` and ``relive rollback``: a model file that learns one's own data, task after task."""
+"""``relive fit``: a model file that learns one's own data, task after task."""
 
 from __future__ import annotations
 
@@ -180,10 +180,6 @@ relive fit signs.safetensors photos/ --size 32 --colour  (photos/stop/1.jpg, pho
 
 relive fit digits.safetensors digits.npz --encoder conv  (convolutions; --shape 28x28 if the samples are rows)
 """
-ROLLBACK_EXAMPLES = """Example:
-
-relive rollback flowers.safetensors  (after `relive fit --keep N`)
-"""
 
 
 def command(
@@ -270,25 +266,6 @@ def command(
             err.print(f"stopped. {model} is as it was.", markup=False)
         raise typer.Exit(130) from None
     _show(learned, model)
-
-
-def rollback(model: models.MODEL, allow_code: models.ALLOW_CODE = False) -> None:
-    """Bring back the newest earlier version of MODEL; the one of now is kept under another name."""
-    from relive.classifier.history import locked, roll_back
-    from relive.classifier.modelfile import load
-
-    path = models.real(model)
-    check_place(path)
-    with locked(path):
-        # what is damaged does not take the place of what is not
-        undone = roll_back(path, check=lambda version: load(version, allow_code=allow_code))
-    restored = load(path, allow_code=allow_code)
-    tasks = ", ".join(str(lesson.name) for lesson in restored.lessons_)
-    out.print(f"model     {model}: {models.known(restored)} (tasks: {tasks})", markup=False)
-    if undone is not None:
-        out.print(f"undone    {undone}, to be removed when it is no longer wanted", markup=False)
-    if not models.fit_notes(restored).get("keep"):
-        err.print("note: this version is of before --keep was given: give it again with the next relive fit")
 
 
 def _fit(
