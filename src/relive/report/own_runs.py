@@ -105,7 +105,7 @@ def row(entry: Entry) -> list[str]:
         accuracy_text(entry.mean, entry.sem),
         str(entry.n),
         f"{round(forgetting, 2) + 0.0:.2f}".replace("-", "−"),
-        "–" if seconds is None else f"{seconds:.0f}",
+        "–" if seconds is None else f"{seconds:.0f}" if seconds >= 10 else f"{seconds:.1f}",
         f"{statistics.fmean(run.parameters + run.stored_numbers for run in runs):,.0f}",
     ]
 
