@@ -13,7 +13,7 @@ from relive import ContinualClassifier, load
 from relive._util.errors import InputError
 from relive._util.tensorfile import FileError, read_tensors, write_tensors
 from relive.classifier.choice import choose
-from relive.classifier.modelfile import KIND, VERSION
+from relive.classifier.modelheader import KIND, VERSION
 from tests.classifier.test_estimator import SMALL, assert_same, rows
 
 RULE = [  # scenario, encoder, shape; the method

@@ -21,7 +21,8 @@ import relive
 from relive._util.errors import InputError, ReliveError
 from relive._util.tensorfile import FileError, _digest, read_tensors, write_tensors
 from relive.classifier.estimator import ContinualClassifier
-from relive.classifier.modelfile import KIND, VERSION, load
+from relive.classifier.modelfile import load
+from relive.classifier.modelheader import KIND, VERSION
 from relive.data.datasets.dataset import Dataset
 from relive.experiments.execute import run
 from relive.experiments.spec import make_spec
@@ -505,7 +506,8 @@ HUNGRY = """
 import resource, sys
 from pathlib import Path
 from relive._util.tensorfile import FileError, read_tensors, write_tensors
-from relive.classifier.modelfile import KIND, VERSION, load
+from relive.classifier.modelfile import load
+from relive.classifier.modelheader import KIND, VERSION
 
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024  # MB

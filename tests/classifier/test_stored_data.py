@@ -13,7 +13,8 @@ import torch
 from relive._util.errors import InputError
 from relive._util.tensorfile import FileError, read_tensors, write_tensors
 from relive.classifier.estimator import ContinualClassifier
-from relive.classifier.modelfile import KIND, VERSION, load
+from relive.classifier.modelfile import load
+from relive.classifier.modelheader import KIND, VERSION
 from relive.cli import models
 from tests.classifier.test_estimator import SMALL, X, assert_same, rows
 
@@ -172,5 +173,8 @@ def test_a_method_that_keeps_samples_and_does_not_say_so_is_found_out(
 def test_a_method_that_keeps_sums_is_not_taken_for_one(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(SILENT.replace("KEPT", "inputs(slice(None)).sum(0, keepdim=True)"))
     model = ContinualClassifier(f"{tmp_path / 'mine.py'}:Silent", **SMALL).partial_fit(*rows(0, 1))
-    assert models.data_note(model) == "data      the method says that it keeps no sample; it is not one of relive's own"
-    assert models.data_note(ContinualClassifier("none", **SMALL).partial_fit(*rows(0))).endswith("is in this file")
+    assert (
+        models.data_note(model.choice_.method, models.holds_data(model))
+        == "data      the method says that it keeps no sample; it is not one of relive's own"
+    )
+    assert models.data_note("none", False).endswith("is in this file")

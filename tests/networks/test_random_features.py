@@ -10,12 +10,11 @@ from torch.nn.functional import avg_pool2d, conv2d
 
 from relive._util.errors import InputError
 from relive._util.seeds import stream
+from relive.networks.catalogue import BOUND, FIRST
 from relive.networks.convolution import conv
 from relive.networks.pictures import Picture
 from relive.networks.random_features import (
     AXES,
-    BOUND,
-    FIRST,
     ConvolutionalFeatures,
     FlatFeatures,
     convolutional,

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from torch import Tensor
 
 from relive._util.errors import InputError
 from relive.classifier.labels import joined
@@ -215,7 +214,7 @@ class Bookkeeping:
             raise InputError(
                 f"{scenario.title} needs to know the task: give task=, one of {known}, or one for each sample"
             )
-        given = task.tolist() if isinstance(task, np.generic | np.ndarray | Tensor) else task
+        given = task.tolist() if isinstance(task, np.generic | np.ndarray) else task
         names: list[Any] = [given] * n if isinstance(given, str | numbers.Integral) else list(given)
         if len(names) != n:
             raise InputError(f"task has {len(names)} names for {n} samples: give one name, or one for each sample")

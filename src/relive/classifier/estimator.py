@@ -260,6 +260,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         x, labels = self.features_.inputs(self._data(X)), self.classes_
         column = np.searchsorted(labels, self.labels_)  # of each class
         probabilities, meaning = np.zeros((len(x), len(labels))), np.array(self.bookkeeping_.meaning)
+        task = task.tolist() if isinstance(task, Tensor) else task
         for k, rows in self.bookkeeping_.rows_by_task(task, len(x)):
             with self._threads():
                 classes, p = class_probabilities(self.learner_, x[rows], k)

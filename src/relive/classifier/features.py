@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch import Tensor
 
 from relive._util.errors import InputError
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 Array = npt.NDArray[Any]
 LIMIT = 10.0  # standardised features grow like a logarithm from here: a later task may lie far from the first
@@ -86,12 +87,16 @@ class Features:
 
     def rows(self, data: Array) -> Tensor:
         """Return samples as training keeps them, (n, inputs): bytes as they are, all others as the network's inputs."""
+        import torch
+
         if self.likelihood == "bernoulli" and data.dtype == np.uint8:
             return torch.from_numpy(np.array(data))
         return self.inputs(data)
 
     def inputs(self, data: Array) -> Tensor:
         """Return samples as the network takes them, (n, inputs) float32."""
+        import torch
+
         if self.likelihood == "bernoulli":
             x = torch.from_numpy(np.array(data)).float()
             return x.div_(255) if data.dtype == np.uint8 else x

@@ -1,4 +1,7 @@
-"""Labels as users give them: numbers or strings of any kind, kept exactly, in the order in which they were met."""
+"""Labels as users give them: numbers or strings of any kind, kept exactly, in the order in which they were met.
+
+Torch and scikit-learn are imported by who gives labels; whoever only reads a model's needs neither.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils import assert_all_finite
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d
-from torch import Tensor
 
 from relive._util.errors import InputError
 from relive.data.readers.samples import blank, exact, number
@@ -27,6 +26,11 @@ def label_array(y: Any) -> Array:
     >>> label_array(["yes", "no"]).tolist()
     ['yes', 'no']
     """
+    from sklearn.utils import assert_all_finite
+    from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.validation import column_or_1d
+    from torch import Tensor
+
     if isinstance(y, Tensor):
         y = y.detach().cpu().numpy()
     array: Array = column_or_1d(np.asarray(y) if hasattr(y, "dtype") else y, warn=True)  # pandas' own types as objects

@@ -7,19 +7,18 @@ import math
 import numbers
 import os
 from collections.abc import Mapping
-from typing import Any
-
-from sklearn.utils import check_random_state
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from relive._util.errors import InputError, unknown
 from relive._util.fidelity import Fidelity, fidelity_of
 from relive.core.scenarios import SCENARIOS
-from relive.core.state import holding_rows
-from relive.data.tasks import Examples
 from relive.methods import method_facts
-from relive.networks.catalogue import encoder_factory
-from relive.networks.likelihoods import LIKELIHOODS
+from relive.networks.catalogue import ENCODERS, LIKELIHOODS, encoder_factory
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from relive.data.tasks import Examples
 
 Parameters = Mapping[str, Any]  # by name, as get_params returns them
 STRUCTURE = (
@@ -35,6 +34,30 @@ STRUCTURE = (
     "forgettable",
 )
 COUNTS = ("hidden", "latent", "batch_size", "n_iter_no_change")
+DEFAULTS: dict[str, Any] = {  # the estimator's, for who reads a model's file without it
+    "method": "auto",
+    "scenario": "class",
+    "settings": None,
+    "iterations": None,
+    "encoder": None,
+    "shape": None,
+    "hidden": 400,
+    "latent": 100,
+    "learning_rate": 0.001,
+    "batch_size": 128,
+    "likelihood": "auto",
+    "fidelity": "as_written",
+    "early_stopping": False,
+    "validation_fraction": 0.1,
+    "n_iter_no_change": 5,
+    "holdout": 0.0,
+    "consolidate_every": None,
+    "allow_stored_data": False,
+    "forgettable": False,
+    "random_state": 0,
+    "n_jobs": None,
+    "device": "cpu",
+}
 
 
 def check(given: Parameters) -> None:
@@ -59,7 +82,9 @@ def check(given: Parameters) -> None:
 
 
 def _check_network(given: Parameters) -> None:
-    if given["encoder"] is not None:
+    if isinstance(given["encoder"], str):
+        ENCODERS.check(given["encoder"])
+    elif given["encoder"] is not None:
         encoder_factory(given["encoder"])
     if not isinstance(given["device"], str):
         raise InputError(f"device = {given['device']!r}: it must be a name, such as 'cpu' or 'auto'")
@@ -106,6 +131,8 @@ def check_stored_data(given: Parameters) -> None:
 
 def check_no_samples(given: Parameters, state: Mapping[str, Tensor], learned: Examples) -> None:
     """Refuse what a method of one's own remembers if samples that it learned are in it, and that was not allowed."""
+    from relive.core.state import holding_rows
+
     if given["allow_stored_data"]:
         return
     found = holding_rows(state, learned.inputs(slice(None))) or holding_rows(state, learned.pixels)
@@ -169,4 +196,6 @@ def seed_from(random_state: Any) -> int:
     """Return the seed that a ``random_state`` is, or one drawn from it."""
     if isinstance(random_state, numbers.Integral):
         return int(random_state)
+    from sklearn.utils import check_random_state
+
     return int(check_random_state(random_state).randint(2**31))

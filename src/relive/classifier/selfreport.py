@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from relive._util.seeds import stream
-from relive.classifier.answers import most_likely_classes, without_forgotten
 from relive.classifier.lessons import Lesson, Name
-from relive.core.learner import Learner
-from relive.networks import GenerativeClassifier
+
+if TYPE_CHECKING:
+    from relive.core.learner import Learner
 
 ASKED = 1000  # replayed samples that a model is asked about
 
@@ -56,6 +55,10 @@ def agreement(before: Learner, after: Learner, seed: int) -> dict[int, tuple[int
     For each class how many samples the first took for it, and on how many of them the second agrees. Empty if it
     generates nothing.
     """
+    from relive._util.seeds import stream
+    from relive.classifier.answers import most_likely_classes, without_forgotten
+    from relive.networks import GenerativeClassifier
+
     if not isinstance(before.net, GenerativeClassifier):
         return {}
     x = without_forgotten(before, before.net.generate(ASKED, stream(seed, f"agreement {before.seen}")))
@@ -70,6 +73,10 @@ def agreement(before: Learner, after: Learner, seed: int) -> dict[int, tuple[int
 
 def dreamt_counts(learner: Learner, seed: int) -> dict[int, int]:
     """Return how often each class is in what a learner would replay; empty if it generates nothing, or in Task-IL."""
+    from relive._util.seeds import stream
+    from relive.classifier.answers import most_likely_classes, without_forgotten
+    from relive.networks import GenerativeClassifier
+
     if not isinstance(learner.net, GenerativeClassifier) or learner.scenario.needs_task:
         return {}
     x = without_forgotten(learner, learner.net.generate(ASKED, stream(seed, "report")))

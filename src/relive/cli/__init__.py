@@ -21,6 +21,7 @@ from relive.cli import (
     compare,
     data,
     evaluate,
+    export,
     fit,
     grid,
     inspect,
@@ -29,6 +30,7 @@ from relive.cli import (
     predict,
     report,
     run,
+    serve,
     table,
 )
 from relive.cli.console import err
@@ -53,6 +55,8 @@ app.command(name="fit", epilog=fit.EXAMPLES)(fit.command)
 app.command(name="predict", epilog=predict.EXAMPLES)(predict.command)
 app.command(name="evaluate", epilog=evaluate.EXAMPLES)(evaluate.command)
 app.command(name="inspect", epilog=inspect.EXAMPLES)(inspect.command)
+app.command(name="export", epilog=export.EXAMPLES)(export.command)
+app.command(name="serve", epilog=serve.EXAMPLES)(serve.command)
 app.command(name="forget", epilog=change.FORGET_EXAMPLES)(change.forget)
 app.command(name="rename", epilog=change.RENAME_EXAMPLES)(change.rename)
 app.command(name="merge", epilog=change.MERGE_EXAMPLES)(change.merge)

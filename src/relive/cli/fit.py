@@ -390,4 +390,4 @@ def _show(model: ContinualClassifier, path: Path) -> None:
     out.print(f"model     {path}, {models.size_of(path)}: {models.known(model)}", markup=False)
     if models.holds_data(model):
         out.print(models.DATA_NOTE, markup=False)
-    models.print_memory(model)
+    models.print_memory(model.report(), model.lessons_)

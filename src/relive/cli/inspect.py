@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,8 +15,11 @@ from relive.cli import models
 from relive.cli.console import counted, out
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from relive.classifier.estimator import ContinualClassifier
-    from relive.classifier.lessons import Lesson
+    from relive.classifier.modelheader import Header
+    from relive.classifier.selfreport import Memory
     from relive.data.readers.samples import Array
 
 JSON = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else there.")]
@@ -42,79 +45,54 @@ def command(
     model: models.MODEL, as_json: JSON = False, picture: PICTURE = None, allow_code: models.ALLOW_CODE = False
 ) -> None:
     """Show what a model has learned and when, how well each class is remembered, and how it was made."""
-    from relive.classifier.modelfile import load, versions_of
+    from relive.inference.about import about
 
     path = models.real(model)
-    classifier = load(path, allow_code=allow_code)
+    header, memories = _remembered(path, allow_code)
     if picture is not None:
-        _draw(classifier, picture)
-    about = _about(classifier, path, versions_of(path))
+        from relive.classifier.modelfile import load
+
+        _draw(load(path, allow_code=allow_code), picture)
+    known = about(header, path, memories)
     if as_json:
-        typer.echo(json.dumps(about, indent=1, ensure_ascii=False))
+        typer.echo(json.dumps(known, indent=1, ensure_ascii=False))
     else:
-        _show(classifier, model, about)
+        _show(model, known)
+        models.print_memory(memories, header.bookkeeping.lessons)
+        _show_rest(known)
         if picture is not None:
             out.print(f"picture   {picture}", markup=False)
 
 
-def _about(model: ContinualClassifier, path: Path, versions: dict[str, str]) -> dict[str, Any]:
-    """Return everything there is to say about a model, as JSON has it."""
-    from relive._util.fidelity import Fidelity, name_of
-    from relive.classifier.history import kept
+def _remembered(path: Path, allow_code: bool) -> tuple[Header, Sequence[Memory]]:
+    """Return what a file says of its model and of each class; torch is needed for files that do not say the latter."""
+    from relive.classifier.modelheader import described
+    from relive.classifier.selfreport import memories
+    from relive.inference.predictor import NeedsTorchError, checked
 
-    parameters = model.get_params(deep=False)
-    if isinstance(parameters["fidelity"], Fidelity):
-        parameters["fidelity"] = name_of(parameters["fidelity"])
-    return {
-        "bytes": path.stat().st_size,
-        "parameters": parameters,
-        "choice": asdict(model.choice_),
-        "holds_data": models.holds_data(model),
-        "likelihood": model.features_.likelihood,
-        "features": model.n_features_in_,
-        "feature_names": list(getattr(model, "feature_names_in_", [])),
-        "image": models.image_of(model),
-        "tasks": [_task(model, lesson) for lesson in model.lessons_],
-        "classes": [asdict(memory) for memory in model.report()],
-        "waiting": model.pending_,
-        "declared": [label for label in model.classes_.tolist() if label not in model.labels_.tolist()],
-        "changes": [asdict(change) for change in model.changes_],
-        "versions": versions,
-        "kept": [str(version) for version in kept(path)],
-    }
+    header, arrays = described(path, allow_code=allow_code)
+    if header.dreamt is None:
+        from relive.classifier.modelfile import load
+
+        return header, load(path, allow_code=allow_code).report()
+    with suppress(NeedsTorchError):
+        checked(path, header, arrays)
+    return header, memories(header.bookkeeping.labels.tolist(), header.bookkeeping.lessons, header.dreamt)
 
 
-def _task(model: ContinualClassifier, lesson: Lesson) -> dict[str, Any]:
-    counts = [
-        {"label": model.labels_[c].item(), "samples": count}
-        for c, count in zip(lesson.classes, lesson.counts, strict=True)
-        if count
-    ]
-    return {
-        "name": lesson.name,
-        "learned_at": lesson.learned_at,
-        "samples": sum(lesson.counts),
-        "classes": counts,
-        "iterations": lesson.iterations,
-        "seconds": lesson.seconds,
-        "digest": lesson.digest,
-        "tested": [
-            {"label": model.labels_[c].item(), "samples": n, "right": right} for c, (n, right) in lesson.tested.items()
-        ],
-        "gathered": lesson.batches,
-    }
-
-
-def _show(model: ContinualClassifier, path: Path, about: dict[str, Any]) -> None:
-    """Print it for people."""
+def _show(path: Path, about: dict[str, Any]) -> None:
+    """Print for people what was learned."""
     image = f", pictures of {' × '.join(map(str, about['image']))}" if about["image"] else ""
     out.print(f"model     {path}, {models.size_of(path)}", markup=False)
     method, reason = about["choice"]["method"], about["choice"]["reason"]
-    out.print(f"learns    by {method} in scenario {model.scenario}, {about['likelihood']} inputs", markup=False)
+    out.print(
+        f"learns    by {method} in scenario {about['parameters']['scenario']}, {about['likelihood']} inputs",
+        markup=False,
+    )
     if reason:
         out.print(f"          chosen: {reason}", markup=False)
-    out.print(models.data_note(model), markup=False)
-    out.print(f"features  {model.n_features_in_}{image}{_names(about['feature_names'])}", markup=False)
+    out.print(models.data_note(method, about["holds_data"]), markup=False)
+    out.print(f"features  {about['features']}{image}{_names(about['feature_names'])}", markup=False)
     tasks = Table(box=None, pad_edge=False, header_style="bold")
     some_tested = any(task["tested"] for task in about["tasks"])
     headings = ["task", "learned at (UTC)", "samples", "classes", "iterations", "time"]
@@ -142,7 +120,10 @@ def _show(model: ContinualClassifier, path: Path, about: dict[str, Any]) -> None
         when = change["changed_at"].replace("T", " ").removesuffix("+00:00")
         to = "" if change["into"] is None else f" {INTO[change['what']]} {change['into']}"
         out.print(f"changed   {when}: {DONE[change['what']]} {', '.join(map(str, change['labels']))}{to}", markup=False)
-    models.print_memory(model)
+
+
+def _show_rest(about: dict[str, Any]) -> None:
+    """Print how the model was made."""
     out.print()
     shown = {name: value for name, value in about["parameters"].items() if value is not None}
     out.print(f"settings  {', '.join(f'{name} {value}' for name, value in shown.items())}", markup=False)

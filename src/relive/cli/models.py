@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import warnings
 from collections.abc import Iterator
@@ -18,9 +17,13 @@ from relive._util.errors import InputError, ReliveError
 from relive.cli.console import counted, out
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from relive.classifier.estimator import ContinualClassifier
+    from relive.classifier.lessons import Lesson
     from relive.classifier.selfreport import Memory
     from relive.data.readers.samples import Samples
+    from relive.inference.opening import Model
 
 MODEL = Annotated[Path, typer.Argument(metavar="MODEL", help="The model's file, *.safetensors.")]
 DATA = Annotated[Path, typer.Argument(metavar="DATA", help="A .csv, .parquet or .npz file, or a folder of pictures.")]
@@ -49,12 +52,19 @@ DATA_NOTE = (
 NOTES = "fit"  # what of the model's notes is about reading and keeping
 
 
+def answering(path: Path, *, allow_code: bool) -> Model:
+    """Return the model in a file, to be asked: without torch, which takes seconds to import, where it can."""
+    from relive.inference.opening import opened
+
+    return opened(path, allow_code=allow_code)[1]
+
+
 def real(path: Path) -> Path:
     """Return the file that a link leads to, so that it is this one that is locked and replaced."""
     return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 
-def fit_notes(model: ContinualClassifier | None) -> dict[str, Any]:
+def fit_notes(model: Model | None) -> dict[str, Any]:
     """Return what ``relive fit`` noted in the model, nothing if it was not it that made the model."""
     notes = model.notes_.get(NOTES) if model is not None else None
     return dict(notes) if isinstance(notes, dict) else {}
@@ -72,36 +82,34 @@ def store(model: ContinualClassifier, path: Path) -> None:
         model.save(path)
 
 
-def holds_data(model: ContinualClassifier) -> bool:
+def holds_data(model: Model) -> bool:
     """Say whether real samples of earlier tasks are in a model."""
     from relive.methods import method_facts
 
     return method_facts(model.choice_.method).keeps_data or model.pending_ > 0
 
 
-def data_note(model: ContinualClassifier) -> str:
+def data_note(method: str, holds_data: bool) -> str:
     """Say whether real samples are in a model's file, or who says that there are none."""
     from relive.methods import is_shipped
 
-    if holds_data(model):
+    if holds_data:
         return DATA_NOTE
-    if is_shipped(model.choice_.method):
+    if is_shipped(method):
         return "data      no sample is in this file"
     return "data      the method says that it keeps no sample; it is not one of relive's own"
 
 
-def image_of(model: ContinualClassifier | None) -> tuple[int, ...] | None:
+def image_of(model: Model | None) -> tuple[int, ...] | None:
     """Return the shape of the pictures that the model learned from, None if it was no pictures."""
-    shape = model.notes_.get("image") if model is not None else None
-    if model is None or not isinstance(shape, list) or not all(isinstance(n, int) and n > 0 for n in shape):
-        return None
-    fits = len(shape) in (2, 3) and math.prod(shape) == model.n_features_in_
-    return tuple(shape) if fits else None
+    from relive.inference.about import image_in
+
+    return None if model is None else image_in(model.notes_, model.n_features_in_)
 
 
 def read(
     path: Path,
-    model: ContinualClassifier | None,
+    model: Model | None,
     *,
     needed: bool,
     names: dict[str, str | None],
@@ -141,7 +149,7 @@ def read(
     return samples
 
 
-def _check(samples: Samples, model: ContinualClassifier, path: Path) -> None:
+def _check(samples: Samples, model: Model, path: Path) -> None:
     """Refuse features that are not those of the model."""
     known = getattr(model, "feature_names_in_", None)
     if samples.names is not None and known is not None:
@@ -207,17 +215,16 @@ def plain_errors() -> Iterator[None]:
             raise InputError(str(error)) from error
 
 
-def print_memory(model: ContinualClassifier) -> None:
+def print_memory(memories: Sequence[Memory], lessons: Sequence[Lesson]) -> None:
     """Print how well each class is remembered, and what the columns mean."""
-    memories = model.report()
     replays = any(memory.dreamt is not None or memory.agreement is not None for memory in memories)
     out.print()
     out.print(_memory_table(memories, replays))
-    legend = LEGEND if replays else UNKNOWN if model.learner_.method.takes_steps else EXACT
+    legend = LEGEND if replays else UNKNOWN if any(lesson.iterations for lesson in lessons) else EXACT
     out.print(f"\n[dim]{legend}[/]")
 
 
-def _memory_table(memories: list[Memory], replays: bool) -> Table:
+def _memory_table(memories: Sequence[Memory], replays: bool) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("class", "samples", "tasks", *(("agrees", "kept", "dreamt") if replays else ())):
         table.add_column(heading, justify="left" if heading in ("class", "tasks") else "right")

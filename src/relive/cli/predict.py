@@ -17,8 +17,8 @@ from relive.cli import models
 from relive.cli.console import err
 
 if TYPE_CHECKING:
-    from relive.classifier.estimator import ContinualClassifier
     from relive.data.readers.samples import Array, Samples
+    from relive.inference.opening import Model
 
 OUTPUT = Annotated[
     Path | None,
@@ -61,10 +61,7 @@ def command(
         _check_output(output, model, data)
     if task is not None and task_column is not None:
         raise InputError("give either --task or --task-column, not both")
-
-    from relive.classifier.modelfile import load
-
-    classifier = load(models.real(model), allow_code=allow_code)
+    classifier = models.answering(models.real(model), allow_code=allow_code)
     samples = models.read(
         data,
         classifier,
@@ -74,9 +71,7 @@ def command(
         task_column=task_column,
     )
     with models.plain_errors():
-        probabilities = classifier.predict_proba(
-            models.as_features(samples), tasks_of_samples(classifier, samples, task)
-        )
+        probabilities = classifier.predict_proba(samples.x, tasks_of_samples(classifier, samples, task))
     answers = classifier.classes_[probabilities.argmax(1)]
     text = _written(output_format, samples, answers, classifier.classes_, probabilities if proba else None)
     if output is None:
@@ -107,7 +102,7 @@ def _check_output(output: Path, model: Path, data: Path) -> None:
         raise InputError(f"--output {output} would take the place of what is read: choose another name")
 
 
-def tasks_of_samples(model: ContinualClassifier, samples: Samples, task: str | None) -> Any:
+def tasks_of_samples(model: Model, samples: Samples, task: str | None) -> Any:
     """Return the task, or each sample's, under the name that the model has for it; a task without one has a number."""
     from relive.core.scenarios import SCENARIOS
 
@@ -146,7 +141,7 @@ def _json_row(file: str | None, answer: Any, share: list[float] | None, classes:
     return row
 
 
-def _remark(model: ContinualClassifier, samples: Samples, answers: Array) -> None:
+def _remark(model: Model, samples: Samples, answers: Array) -> None:
     """Say on stderr how many answers are right, and which labels the model has never met."""
     from relive.classifier.labels import kind_of
 

@@ -1,19 +1,20 @@
 """Task-IL, Domain-IL, Class-IL: which output units exist, which are active, and which is the answer.
 
-Everything else asks the scenario and never for its name.
+Everything else asks the scenario and never for its name. Torch is imported by who asks for tensors.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
-from typing import ClassVar, Self
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from relive._util.errors import unknown
 from relive.networks.blocks import full_width
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
 
 
 class Scenario(ABC):
@@ -39,6 +40,7 @@ class Scenario(ABC):
     ) -> None:
         self.classes = [tuple(ids) for ids in classes]
         self.device = device
+        self._units: dict[int, Tensor] = {}
         self.gone = frozenset(gone)
         self._active: dict[tuple[int, int], Tensor] = {}
 
@@ -61,8 +63,8 @@ class Scenario(ABC):
         return full_width(self.n_units)
 
     @abstractmethod
-    def units(self, task: int) -> Tensor:
-        """Return the output unit of each of the task's classes, as a (classes,) tensor of indices."""
+    def unit_numbers(self, task: int) -> Sequence[int]:
+        """Return the output unit of each of the task's classes."""
 
     @abstractmethod
     def _active_tasks(self, task: int, seen: int) -> Sequence[int]:
@@ -72,23 +74,40 @@ class Scenario(ABC):
     def groups(self, n_tasks: int) -> list[list[int]]:
         """Split tasks 0..n-1 into groups whose rows are drawn together: one per head, or all in one."""
 
-    def active(self, task: int, seen: int) -> Tensor:
-        """Return the units that a row of ``task`` may answer with once ``seen`` tasks were met: (width,) bool.
+    def active_numbers(self, task: int, seen: int) -> list[int]:
+        """Return the units that a row of ``task`` may answer with once ``seen`` tasks were met, in order."""
+        units = {unit for k in self._active_tasks(task, seen) for unit in self.unit_numbers(k)}
+        return sorted(units - self._forgotten_numbers(task, seen))
 
-        The tensor is made once; don't change it.
-        """
+    def _forgotten_numbers(self, task: int, seen: int) -> set[int]:
+        tasks = self._active_tasks(task, seen) if self.gone else ()
+        pairs = (pair for k in tasks for pair in zip(self.unit_numbers(k), self.classes[k], strict=True))
+        return {unit for unit, identity in pairs if identity in self.gone}
+
+    def units(self, task: int) -> Tensor:
+        """Return ``unit_numbers`` as a (classes,) tensor of indices, which is made once; don't change it."""
+        if task not in self._units:
+            import torch
+
+            self._units[task] = torch.tensor(self.unit_numbers(task), dtype=torch.long, device=self.device)
+        return self._units[task]
+
+    def active(self, task: int, seen: int) -> Tensor:
+        """Return ``active_numbers`` as (width,) bool, which is made once; don't change it."""
         if (task, seen) not in self._active:
+            import torch
+
             mask = torch.zeros(self.width, dtype=torch.bool, device=self.device)
-            for other in self._active_tasks(task, seen):
-                mask[self.units(other)] = True
-            self._active[task, seen] = mask & ~self.forgotten(task, seen)
+            mask[self.active_numbers(task, seen)] = True
+            self._active[task, seen] = mask
         return self._active[task, seen]
 
     def forgotten(self, task: int, seen: int) -> Tensor:
         """Return the units of forgotten classes that a row of ``task`` could once be answered with: (width,) bool."""
+        import torch
+
         mask = torch.zeros(self.width, dtype=torch.bool, device=self.device)
-        for other in self._active_tasks(task, seen) if self.gone else ():
-            mask[self.units(other)[[identity in self.gone for identity in self.classes[other]]]] = True
+        mask[list(self._forgotten_numbers(task, seen))] = True
         return mask
 
 
@@ -108,9 +127,9 @@ class TaskIL(Scenario):
     def n_units(self) -> int:
         return sum(len(ids) for ids in self.classes)
 
-    def units(self, task: int) -> Tensor:
+    def unit_numbers(self, task: int) -> Sequence[int]:
         first = sum(len(ids) for ids in self.classes[:task])
-        return torch.arange(first, first + len(self.classes[task]), device=self.device)
+        return range(first, first + len(self.classes[task]))
 
     def _active_tasks(self, task: int, seen: int) -> Sequence[int]:
         return [task]
@@ -135,8 +154,8 @@ class DomainIL(Scenario):
     def n_units(self) -> int:
         return max(len(ids) for ids in self.classes)
 
-    def units(self, task: int) -> Tensor:
-        return torch.arange(len(self.classes[task]), device=self.device)
+    def unit_numbers(self, task: int) -> Sequence[int]:
+        return range(len(self.classes[task]))
 
     def _active_tasks(self, task: int, seen: int) -> Sequence[int]:
         return range(seen)
@@ -164,16 +183,13 @@ class ClassIL(Scenario):
         for ids in self.classes:
             for identity in ids:
                 self._unit.setdefault(identity, len(self._unit))
-        self._units = [
-            torch.tensor([self._unit[i] for i in ids], dtype=torch.long, device=device) for ids in self.classes
-        ]
 
     @property
     def n_units(self) -> int:
         return len(self._unit)
 
-    def units(self, task: int) -> Tensor:
-        return self._units[task]
+    def unit_numbers(self, task: int) -> Sequence[int]:
+        return [self._unit[i] for i in self.classes[task]]
 
     def _active_tasks(self, task: int, seen: int) -> Sequence[int]:
         return range(seen)

@@ -17,6 +17,11 @@ RIDGE = Setting(
 NUMBERS = Setting("numbers", 2e6, 1e3, 1e10, "how many numbers it may keep in all; decides how many features there are")
 BUDGET = Setting("budget", 200.0, 1, 1e7, "how many samples are kept in all")
 
+# of relive.methods.discriminant and relive.methods.input_gaussians
+WEIGHT, WEIGHT_ON_AXES = 0.25, 0.5  # of the second classifier
+FLOOR = 0.01  # of the variances, in units of the mean variance
+PRIOR = 5  # samples in which the variances of inputs within all classes are taken to have been seen
+
 # The colours are safe for the colour-blind (Okabe & Ito, with a violet, a wine red and a darker grey).
 METHODS = Registry(
     "method",

@@ -26,7 +26,7 @@ from torch import Tensor
 
 from relive.core.method import Problem
 from relive.methods.analytic import ridge_readout, width_within
-from relive.methods.catalogue import METHODS
+from relive.methods.catalogue import FLOOR, METHODS, WEIGHT, WEIGHT_ON_AXES
 from relive.methods.closed_form import ClosedForm, Sums, add_products, half, move_products, whole
 from relive.methods.ridge import chosen_ridge
 from relive.methods.slda import linear_discriminant
@@ -34,9 +34,6 @@ from relive.networks import Classifier, Sizes
 from relive.networks.encoders import make_encoder
 from relive.networks.head import OFF
 from relive.networks.random_features import FlatFeatures
-
-WEIGHT, WEIGHT_ON_AXES = 0.25, 0.5  # of the second classifier
-FLOOR = 0.01  # of the variances, in units of the mean variance
 
 
 class Discriminant(ClosedForm):

@@ -12,10 +12,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from relive.methods.catalogue import FLOOR, PRIOR
 from relive.methods.closed_form import Sums
-
-PRIOR = 5  # samples
-FLOOR = 0.01  # of the variances, in units of the mean variance
 
 
 def with_squares(x: Tensor) -> Tensor:

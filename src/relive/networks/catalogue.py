@@ -28,6 +28,14 @@ ENCODERS = Registry(
 )
 
 
+# of random features (relive.networks.random_features)
+BOUND = 3.0  # scaled inputs grow like a logarithm from here
+FIRST = 32  # filters of the first convolution
+COARSE, FINE = 3, 4  # the second convolution is averaged over 3 × 3 fields, the first over 4 × 4
+
+LIKELIHOODS = ("bernoulli", "gaussian")  # names in relive.networks.likelihoods
+
+
 def encoder_factory(encoder: str | EncoderFactory) -> EncoderFactory:
     """Return what makes an encoder: that of a name, that at an address (``my_file.py:make``), or the callable itself.
 

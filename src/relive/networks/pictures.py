@@ -1,12 +1,15 @@
-"""How a row of numbers is to be read as a picture: its size, its colours, and where they stand."""
+"""How a row of numbers is to be read as a picture, and over which fields its maps are averaged. No torch."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-
-from torch import Tensor
+from typing import TYPE_CHECKING
 
 from relive._util.errors import InputError
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 COLOURS = 4  # at most: red, green, blue, and how transparent
 
@@ -57,3 +60,24 @@ class Picture:
     def rows(self, planes: Tensor) -> Tensor:
         """Return (n, channels, height, width) as rows (n, inputs)."""
         return (planes.permute(0, 2, 3, 1) if self.colours_last else planes).flatten(1)
+
+
+def pooled_by(picture: Picture) -> int:
+    """Return over how many pixels a side the first layer of random convolutions is averaged."""
+    return 2 if min(picture.height, picture.width) >= 16 else 1
+
+
+def fields(picture: Picture, grid: int) -> int:
+    """Return over how many fields a map of the first layer is averaged."""
+    sides = (-(-n // pooled_by(picture)) for n in (picture.height, picture.width))
+    return math.prod(min(grid, n) for n in sides)
+
+
+def overlapping(side: int, grid: int) -> tuple[int, int]:
+    """Return the window and the stride with which a side is divided into fields that overlap.
+
+    >>> overlapping(14, 3), overlapping(2, 4)
+    ((6, 4), (1, 1))
+    """
+    stride = max(1, round(side / (grid + 0.5)))
+    return max(1, side - (min(grid, side) - 1) * stride), stride

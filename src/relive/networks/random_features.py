@@ -28,16 +28,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import avg_pool2d, conv2d, linear, pad, unfold
 
-from relive.networks.pictures import COLOURS, Picture
+from relive.networks.catalogue import BOUND, COARSE, FINE, FIRST
+from relive.networks.pictures import COLOURS, Picture, fields, overlapping, pooled_by
 
 WIDE = 512  # inputs; where there are more, principal axes take their place
 AXES, AXES_POWER = 100, 0.75  # so many; what an eigenvalue is raised to for the standard deviation along its axis
 FEW = 1e-4  # the variance that random axes have, in units of an input's
 LOOK_WIDE = 10_000  # inputs of the first task that axes are taken from
-BOUND = 3.0  # scaled inputs grow like a logarithm from here
 KERNEL, SMALL_KERNEL = 5, 3  # sides of both convolutions' filters; on small pictures, which are not halved
-FIRST = 32  # filters of the first convolution
-COARSE, FINE = 3, 4  # the second convolution is averaged over 3 × 3 fields, the first over 4 × 4
 SMALLEST = 8  # pixels a side that a picture has at least
 LOOK, LOOK_PICTURES = 1000, 300  # inputs of the first task that are looked at
 AT_ONCE = 50  # pictures that go through the convolutions together: larger maps would leave the cache
@@ -196,21 +194,9 @@ class ConvolutionalFeatures(nn.Module):
         return torch.cat(features)
 
 
-def pooled_by(picture: Picture) -> int:
-    """Return over how many pixels a side the first layer is averaged."""
-    return 2 if min(picture.height, picture.width) >= 16 else 1
-
-
-def fields(picture: Picture, grid: int) -> int:
-    """Return over how many fields a map of the first layer is averaged."""
-    sides = (-(-n // pooled_by(picture)) for n in (picture.height, picture.width))
-    return math.prod(min(grid, n) for n in sides)
-
-
 def _averaged(maps: Tensor, grid: int) -> Tensor:
     """Return square roots of the means over overlapping fields, (n, maps · fields): large values are less rare so."""
-    strides = [max(1, round(n / (grid + 0.5))) for n in maps.shape[2:]]
-    windows = [max(1, n - (min(grid, n) - 1) * s) for n, s in zip(maps.shape[2:], strides, strict=True)]
+    windows, strides = zip(*(overlapping(n, grid) for n in maps.shape[2:]), strict=True)
     return avg_pool2d(maps, windows, strides).flatten(1).sqrt_()
 
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from relive._util.errors import DataError, InputError
+from relive.data.readers.plain_csv import read_plain_csv
 from relive.data.readers.samples import Array, Samples, blank, check_filled, check_shape, labels, numbers, parsed
 
 if TYPE_CHECKING:
@@ -49,6 +50,9 @@ def read_csv(
     text_labels
         Whether labels stay strings even if all of them are numbers.
     """
+    plain = None if needed else read_plain_csv(path, label, task_column, text_labels)
+    if plain is not None:
+        return plain
     pandas = _needed("pandas")
     names = _header(path)
     texts = [name for name in (label, task_column) if name in names]

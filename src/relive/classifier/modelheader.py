@@ -1,0 +1,266 @@
+"""What a model's file says of the model, checked without torch: parameters, labels, tasks, how inputs are scaled.
+
+Whoever wrote a file may have written anything: everything that is used later is checked here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from relive._util.arrayfile import FileError, read_arrays
+from relive._util.errors import InputError, ReliveError
+from relive._util.fidelity import Fidelity
+from relive._util.registry import is_address
+from relive.classifier import parameters
+from relive.classifier.bookkeeping import GONE, Array, Bookkeeping
+from relive.classifier.choice import AUTO, Choice
+from relive.classifier.features import Features
+from relive.classifier.lessons import Change, Lesson
+from relive.networks.catalogue import LIKELIHOODS
+
+KIND, VERSION = "relive model", 2  # 1 knew no changes of classes
+REFUSED = (ReliveError, LookupError, TypeError, ValueError, AttributeError, RuntimeError, OverflowError)
+
+
+@dataclass(frozen=True)
+class Header:
+    """What a file says of its model.
+
+    Attributes
+    ----------
+    parameters
+        All of the estimator's, by name; those that a file of before does not have at their defaults.
+    choice
+        The method, and why it was chosen.
+    seed, n_features, feature_names, notes, features, bookkeeping
+        As the estimator has them; no names if the features have none.
+    waiting
+        Samples that wait to be learned, their labels, and labels declared with them; None if there are none.
+    dreamt
+        The share of each class in what the model would replay, by its position in the labels; None if the file does
+        not say.
+    versions
+        Of what wrote the file.
+    """
+
+    parameters: dict[str, Any]
+    choice: Choice
+    seed: int
+    n_features: int
+    feature_names: tuple[str, ...]
+    notes: dict[str, Any]
+    features: Features
+    bookkeeping: Bookkeeping
+    waiting: tuple[Array, Array, Array] | None
+    dreamt: dict[int, float] | None
+    versions: dict[str, str]
+
+    @property
+    def names_code(self) -> bool:
+        """Whether the model is made with code of one's own."""
+        return any(is_address(name or "") for name in (self.choice.method, self.parameters["encoder"]))
+
+    @property
+    def pending(self) -> int:
+        """How many samples wait to be learned."""
+        return len(self.waiting[0]) if self.waiting is not None else 0
+
+
+def read_model(path: Path, *, allow_code: bool) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Return what a model's file says, yet to be checked, and its arrays.
+
+    Raises
+    ------
+    FileError
+        If it is no model, of a newer version, cut short or changed.
+    InputError
+        If there is no such file, or it names code of one's own and that was not allowed.
+    """
+    try:
+        said, arrays = read_arrays(path, KIND, VERSION)
+    except FileNotFoundError:
+        raise InputError(f"there is no model {path}") from None
+    except OSError as error:
+        raise ReliveError(f"cannot read {path}: {error.strerror or error}") from error
+    found = addresses(said)
+    if found and not allow_code:
+        raise InputError(
+            f"{path} names code of your own, {' and '.join(found)}, which loading it would run: if you trust the "
+            "file, allow that with load(path, allow_code=True), or on the command line with --allow-code"
+        )
+    return said, arrays
+
+
+def described(path: Path, *, allow_code: bool) -> tuple[Header, dict[str, Array]]:
+    """Return what a model's file says, checked, and its arrays; raises what ``read_model`` does."""
+    said, arrays = read_model(path, allow_code=allow_code)
+    try:
+        _find_code(said, path.parent)
+        return header_of(said, arrays), arrays
+    except REFUSED as error:
+        raise not_whole(path, error) from error
+
+
+def not_whole(path: Path, error: Exception) -> FileError:
+    """Return the error for a file whose contents make no model."""
+    return FileError(f"{path} is not a whole model: {error}")
+
+
+def addresses(said: dict[str, Any]) -> list[str]:
+    """Return where the code of one's own is that a model is made with."""
+    given = said.get("parameters")
+    named = [given.get(name) for name in ("method", "encoder")] if isinstance(given, dict) else []
+    chosen = said.get("choice")
+    named += [chosen.get("method")] if isinstance(chosen, dict) else []
+    return list(dict.fromkeys(name for name in named if isinstance(name, str) and is_address(name)))
+
+
+def _find_code(said: dict[str, Any], folder: Path) -> None:
+    """Have addresses of files that are not here lead to files beside the model, where there are such."""
+    for address in addresses(said):
+        place, _, name = address.rpartition(":")
+        if not place.endswith(".py") or Path(place).is_file():
+            continue
+        beside = folder / Path(place).name
+        if not beside.is_file():
+            raise InputError(f"there is no file {place}, neither from {Path.cwd()} nor beside the model, {beside}")
+        for values in (said["parameters"], said.get("choice", {})):
+            values.update({key: f"{beside}:{name}" for key, value in values.items() if value == address})
+
+
+def header_of(said: dict[str, Any], arrays: dict[str, Array]) -> Header:
+    """Check what a file says; any of ``REFUSED`` is raised for what cannot be."""
+    given = _parameters(said["parameters"])
+    choice = _choice(said)
+    parameters.check_method(given | {"method": choice.method})
+    n = whole(said["n_features"])
+    require(isinstance(said["notes"], dict), "its notes are no dictionary")
+    require(isinstance(said["versions"], dict), "its versions are no dictionary")
+    names = tuple(said["feature_names"])
+    require(not names or (len(names) == n and all(isinstance(name, str) for name in names)), "its feature names")
+    labels, declared = _labels_from_json(said["labels"]), _labels_from_json(said["declared"])
+    lessons = tuple(_lesson(values, len(labels)) for values in said["lessons"])
+    taught = {c for lesson in lessons for c, count in zip(lesson.classes, lesson.counts, strict=True) if count}
+    require(len(taught) == len(labels), "it has labels that it was never taught")
+    seen = arrays["learner.seen"]
+    require(seen.shape == () and seen.dtype == np.int64, "learner.seen is no whole number")
+    books = Bookkeeping(given["scenario"], labels, declared, lessons, **_structure(said, len(labels)))
+    require(0 < len(books.tasks) == int(seen), f"it says {len(books.tasks)} tasks, and has learned {seen}")
+    return Header(
+        given,
+        choice,
+        whole(said["seed"]),
+        n,
+        names,
+        said["notes"],
+        _features(said["likelihood"], n, arrays),
+        books,
+        _waiting(said["waiting"], arrays["waiting.x"], n) if "waiting" in said else None,
+        _dreamt(said.get("dreamt"), len(labels)),
+        said["versions"],
+    )
+
+
+def require(fine: bool, what: str) -> None:
+    """Refuse what is not fine."""
+    if not fine:
+        raise ValueError(what)
+
+
+def whole(value: Any) -> int:
+    """Return a whole number that is one."""
+    require(isinstance(value, int) and not isinstance(value, bool) and value >= 0, f"{value!r} is no whole number")
+    return int(value)
+
+
+def labels_to_json(labels: Array) -> dict[str, Any]:
+    """Return labels as JSON has them, with their type."""
+    return {"dtype": "str" if labels.dtype.kind == "U" else labels.dtype.name, "values": labels.tolist()}
+
+
+def _parameters(said: dict[str, Any]) -> dict[str, Any]:
+    for name in said:
+        require(name in parameters.DEFAULTS, f"a model has no parameter {name!r}")
+    given = parameters.DEFAULTS | said
+    if isinstance(given["fidelity"], dict):
+        given["fidelity"] = Fidelity(**given["fidelity"])
+    if given["shape"] is not None:
+        given["shape"] = tuple(map(whole, given["shape"]))
+    parameters.check(given)
+    return given
+
+
+def _choice(said: dict[str, Any]) -> Choice:
+    """Return a model's method, and why it was chosen; before there was a choice, the method was a parameter."""
+    choice = Choice(**said.get("choice", {"method": said["parameters"]["method"]}))
+    named = said["parameters"]["method"]
+    require(named in (AUTO, choice.method) and isinstance(choice.reason, str), "its choice of a method")
+    return choice
+
+
+def _features(likelihood: Any, n: int, arrays: dict[str, Array]) -> Features:
+    mean, scale = arrays["features.mean"], arrays["features.scale"]
+    for a in (mean, scale):
+        require(a.shape == (n,) and a.dtype == np.float64 and bool(np.isfinite(a).all()), "its features' scale")
+    require(likelihood in LIKELIHOODS and bool((scale > 0).all()), "its features' scale or likelihood")
+    return Features(likelihood, mean, scale)
+
+
+def _lesson(values: dict[str, Any], n_labels: int) -> Lesson:
+    classes, counts = (tuple(whole(v) for v in values[name]) for name in ("classes", "counts"))
+    require(len(classes) == len(set(classes)) == len(counts), "a task's classes")
+    require(all(c < n_labels for c in classes), "a task's classes")
+    texts = isinstance(values["learned_at"], str) and isinstance(values["digest"], str)
+    require(texts and isinstance(values["name"], str | int) and values["seconds"] >= 0, "a task's description")
+    agreement, tested = (_pairs(values.get(name, {})) for name in ("agreement", "tested"))
+    require(whole(values.get("batches", 1)) > 0 and all(c < n_labels for c in tested), "a task's description")
+    return Lesson(**values | {"classes": classes, "counts": counts, "agreement": agreement, "tested": tested})
+
+
+def _pairs(values: dict[str, Any]) -> dict[int, tuple[int, int]]:
+    """Return what JSON has pairs of counts by position for."""
+    return {int(c): (whole(n), whole(some)) for c, (n, some) in values.items()}
+
+
+def _structure(said: dict[str, Any], n_labels: int) -> dict[str, Any]:
+    """Return which classes each task has, what they are called, and what was done to them; at first nothing was."""
+    tasks = said.get("tasks", [lesson["classes"] for lesson in said["lessons"]])
+    meaning = said.get("meaning", list(range(n_labels)))
+    tasks = tuple(tuple(whole(c) for c in classes) for classes in tasks)
+    known = {c for classes in tasks for c in classes}
+    named = {p for p in meaning if p != GONE}
+    require(len(tasks) == len(said["lessons"]) and known == set(range(len(meaning))), "its tasks' classes")
+    require(all(isinstance(p, int) for p in meaning) and named == set(range(n_labels)), "what its classes are called")
+    changes = tuple(Change(**values | {"labels": tuple(values["labels"])}) for values in said.get("changes", []))
+    require(all(isinstance(c.what, str) and isinstance(c.changed_at, str) for c in changes), "what was changed")
+    return {"tasks": tasks, "meaning": tuple(meaning), "changes": changes}
+
+
+def _waiting(values: dict[str, Any], x: Array, n: int) -> tuple[Array, Array, Array]:
+    """Return the samples that wait to be learned."""
+    labels, index = _labels_from_json(values["labels"]), [whole(i) for i in values["index"]]
+    fine = x.shape == (len(index), n) and x.dtype in (np.float64, np.float32, np.uint8)
+    require(fine and len(index) > 0 and bool(np.isfinite(x).all()), "the samples that wait to be learned")
+    return x.copy(), labels[index], _labels_from_json(values["declared"])
+
+
+def _dreamt(said: Any, n_labels: int) -> dict[int, float] | None:
+    if said is None:
+        return None
+    shares = {int(c): float(share) for c, share in said.items()}
+    require(all(0 <= c < n_labels and 0 <= share <= 1 for c, share in shares.items()), "its shares of what is replayed")
+    return shares
+
+
+def _labels_from_json(values: dict[str, Any]) -> Array:
+    dtype, labels = np.dtype(values["dtype"]), values["values"]
+    kinds: dict[str, tuple[type, ...]] = {"b": (bool,), "i": (int,), "u": (int,), "f": (float,), "U": (str,)}
+    require(dtype.kind in kinds and (dtype.kind != "U" or values["dtype"] == "str"), f"labels of type {dtype}")
+    array = np.array(labels, dtype=dtype)
+    exact = all(type(label) in kinds[dtype.kind] for label in labels) and array.tolist() == labels
+    require(exact and len(set(labels)) == len(labels), "its labels are not different ones of one type")
+    return array

@@ -1,0 +1,74 @@
+"""A model as an ONNX file: the operations that NumPy carries out, written down one by one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+from relive._util.files import write_atomic
+from relive.classifier.bookkeeping import Array
+from relive.core.scenarios import SCENARIOS
+from relive.inference.predictor import SAMPLES, TASK, Predictor
+
+OPSET, IR = 17, 8  # ONNX 1.12, of 2022: what runs it need not be new
+TYPES = {"b": TensorProto.BOOL, "i": TensorProto.INT64, "u": TensorProto.UINT64, "f": TensorProto.DOUBLE}
+
+
+def onnx_model(predictor: Predictor) -> onnx.ModelProto:
+    """Return a model's answers as ONNX.
+
+    Its inputs are ``samples`` (n, features), float64, and in Task-IL ``task`` (n,), the number of each one's task in
+    the order of the metadata's ``tasks``. Its outputs are ``label`` (n,) and ``probabilities`` (n, classes), in the
+    order of the metadata's ``classes``.
+    """
+    graph, classes = predictor.graph, predictor.classes_
+    needs_task = SCENARIOS[predictor.scenario].needs_task
+    text = classes.dtype.kind == "U"
+    constants = dict(graph.constants) | {"classes": classes.astype(object) if text else _widened(classes)}
+    nodes = [helper.make_node(o.operator, o.inputs, [o.output], **o.attributes) for o in graph.operations]
+    nodes += [
+        helper.make_node("Identity", [predictor.probabilities], ["probabilities"]),
+        helper.make_node("ArgMax", [predictor.probabilities], ["best"], axis=1, keepdims=0),
+        helper.make_node("Gather", ["classes", "best"], ["label"], axis=0),
+    ]
+    n = predictor.n_features_in_
+    inputs = [helper.make_tensor_value_info(SAMPLES, TensorProto.DOUBLE, ["n", n])]
+    inputs += [helper.make_tensor_value_info(TASK, TensorProto.INT64, ["n"])] if needs_task else []
+    outputs = [
+        helper.make_tensor_value_info("label", TensorProto.STRING if text else TYPES[classes.dtype.kind], ["n"]),
+        helper.make_tensor_value_info("probabilities", TensorProto.DOUBLE, ["n", len(classes)]),
+    ]
+    arrays = [numpy_helper.from_array(np.asarray(array), name) for name, array in constants.items()]
+    made = helper.make_model(
+        helper.make_graph(nodes, "relive", inputs, outputs, arrays),
+        opset_imports=[helper.make_opsetid("", OPSET)],
+        producer_name="relive",
+        ir_version=IR,
+    )
+    helper.set_model_props(
+        made,
+        {
+            "classes": json.dumps(classes.tolist()),
+            "tasks": json.dumps([lesson.name for lesson in predictor.lessons_]),
+            "method": predictor.choice_.method,
+            "scenario": predictor.scenario,
+            "feature_names": json.dumps(list(predictor.header.feature_names)),
+        },
+    )
+    onnx.checker.check_model(made, full_check=True)
+    return made
+
+
+def write_onnx(predictor: Predictor, path: Path) -> None:
+    """Write a model's answers as an ONNX file, atomically."""
+    write_atomic(path, onnx_model(predictor).SerializeToString())
+
+
+def _widened(classes: Array) -> Array:
+    """Return labels as the widest type of their kind."""
+    widest = {"b": np.bool_, "i": np.int64, "u": np.uint64, "f": np.float64}
+    return classes.astype(widest[classes.dtype.kind])

@@ -1,0 +1,58 @@
+"""A model to be asked, opened without torch where that is enough."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from relive.classifier.modelheader import Header, described
+from relive.inference.predictor import NeedsTorchError, checked
+
+if TYPE_CHECKING:
+    from relive.classifier.bookkeeping import Array
+    from relive.classifier.choice import Choice
+    from relive.classifier.features import Features
+    from relive.classifier.lessons import Lesson
+
+
+class Model(Protocol):
+    """What can be asked of a model: a ``ContinualClassifier``, or a ``Predictor``, which needs no torch."""
+
+    notes_: dict[str, Any]
+    n_features_in_: int
+    features_: Features
+    choice_: Choice
+
+    @property
+    def scenario(self) -> str:
+        """The scenario's name."""
+
+    @property
+    def pending_(self) -> int:
+        """How many samples wait to be learned."""
+
+    @property
+    def classes_(self) -> Array:
+        """The labels met so far, and those declared, sorted."""
+
+    @property
+    def labels_(self) -> Array:
+        """The labels met so far, in the order in which they were met."""
+
+    @property
+    def lessons_(self) -> tuple[Lesson, ...]:
+        """What is remembered about each task."""
+
+    def predict_proba(self, X: Any, task: Any = None) -> Array:
+        """Return the probability of every class of ``classes_``."""
+
+
+def opened(path: Path, *, allow_code: bool) -> tuple[Header, Model]:
+    """Return what a model's file says, and the model to be asked; errors are those of ``relive.load``."""
+    header, arrays = described(path, allow_code=allow_code)
+    try:
+        return header, checked(path, header, arrays)
+    except NeedsTorchError:
+        from relive.classifier.modelfile import load
+
+        return header, load(path, allow_code=allow_code)

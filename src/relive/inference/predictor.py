@@ -1,0 +1,199 @@
+"""A model's answers from its file alone, without torch and scikit-learn: ``ContinualClassifier.predict_proba`` again.
+
+samples → scaled (``relive.classifier.features.Features.inputs``) → the method's scores (``relive.inference.scores``)
+→ probabilities of the units that may answer (``relive.classifier.answers``) → probabilities of classes.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from relive._util.errors import InputError
+from relive.classifier import parameters
+from relive.classifier.bookkeeping import GONE, Array, Bookkeeping, read_only
+from relive.classifier.features import LIMIT, Features
+from relive.classifier.lessons import Lesson
+from relive.classifier.modelheader import REFUSED, Header, described, not_whole, require
+from relive.core.scenarios import SCENARIOS, Scenario
+from relive.inference.encoders import bounded, encoder_of
+from relive.inference.graph import Graph
+from relive.inference.scores import OFF, Asked, scores_of
+from relive.inference.tensors import Tensors
+from relive.methods import METHODS
+
+CHUNK = 64  # samples at a time: what they are multiplied with stays in the cache, and little memory is needed
+
+
+class NeedsTorchError(InputError):
+    """A model's answers cannot be computed without torch; the message says why."""
+
+
+class Predictor:
+    """What a model's file answers. Attributes are those of ``ContinualClassifier``.
+
+    Parameters
+    ----------
+    header
+        What the file says.
+    arrays
+        What it holds.
+
+    Raises
+    ------
+    NeedsTorchError
+        If the model is of a kind that only torch can compute.
+    ValueError
+        If the arrays are not those of the model.
+    """
+
+    def __init__(self, header: Header, arrays: dict[str, Array]) -> None:
+        self.header = header
+        self.features_: Features = header.features
+        self.bookkeeping_: Bookkeeping = header.bookkeeping
+        self.notes_, self.choice_, self.n_features_in_ = header.notes, header.choice, header.n_features
+        if header.feature_names:
+            self.feature_names_in_ = np.array(header.feature_names, dtype=object)
+        self.graph, self.probabilities = graph_of(header, arrays)
+
+    def predict_proba(self, X: npt.ArrayLike, task: Any = None) -> Array:
+        """Return the probability of every class of ``classes_``, (n_samples, n_classes); as the estimator's."""
+        data = self._data(X)
+        tasks = np.zeros(len(data), np.int64)
+        for k, rows in self.bookkeeping_.rows_by_task(task, len(data)):
+            tasks[rows] = k
+        parts = [self._asked(data[i : i + CHUNK], tasks[i : i + CHUNK]) for i in range(0, len(data), CHUNK)]
+        return np.concatenate(parts)
+
+    def _asked(self, data: Array, tasks: Array) -> Array:
+        if data.dtype == np.uint8:
+            data = (data.astype(np.float32) / np.float32(255)) if self.features_.likelihood == "bernoulli" else data
+        return self.graph.run({SAMPLES: data.astype(np.float64), TASK: tasks}, self.probabilities)
+
+    def _data(self, X: npt.ArrayLike) -> Array:
+        """Return samples as an array (n, features) of numbers; refuse what is none."""
+        try:
+            data = np.asarray(X)
+            data = data if data.dtype in (np.uint8, np.float32, np.float64) else data.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"the samples are no table of numbers: {error}") from error
+        if data.ndim != 2 or not len(data):
+            raise InputError(f"the samples have shape {data.shape}: give a row of features for each, and at least one")
+        if data.shape[1] != self.n_features_in_:
+            raise InputError(
+                f"the samples have {data.shape[1]} features, but this model has learned from {self.n_features_in_}"
+            )
+        if not np.isfinite(data).all():
+            row, column = np.argwhere(~np.isfinite(data))[0]
+            raise InputError(f"sample {row + 1} has a value that is missing or infinite, feature {column + 1}")
+        return data
+
+    @property
+    def scenario(self) -> str:
+        """The scenario's name."""
+        return self.bookkeeping_.scenario
+
+    @property
+    def pending_(self) -> int:
+        """How many samples wait to be learned: answers do not know them yet."""
+        return self.header.pending
+
+    @property
+    def classes_(self) -> Array:
+        """The labels met so far, and those declared, sorted; to read only."""
+        return self.bookkeeping_.classes
+
+    @property
+    def labels_(self) -> Array:
+        """The labels met so far, in the order in which they were met; to read only."""
+        return read_only(self.bookkeeping_.labels)
+
+    @property
+    def lessons_(self) -> tuple[Lesson, ...]:
+        """What is remembered about each task."""
+        return self.bookkeeping_.lessons
+
+
+SAMPLES, TASK = "samples", "task"  # the graph's inputs: (n, features) float64, and (n,) int64 tasks' numbers
+
+
+def predictor_of(path: Path, *, allow_code: bool = False) -> Predictor:
+    """Return the answers of the model in a file; code of one's own in it is never run, and only torch can compute it.
+
+    Raises
+    ------
+    NeedsTorchError
+        If the model is of a kind that only torch can compute.
+    FileError, InputError
+        As ``relive.load``.
+    """
+    return checked(path, *described(path, allow_code=allow_code))
+
+
+def checked(path: Path, header: Header, arrays: dict[str, Array]) -> Predictor:
+    """Return the answers of the model that was read from a file; raises what ``predictor_of`` does."""
+    try:
+        return Predictor(header, arrays)
+    except NeedsTorchError:
+        raise
+    except (*REFUSED, np.linalg.LinAlgError) as error:
+        raise not_whole(path, error) from error
+
+
+def graph_of(header: Header, arrays: dict[str, Array]) -> tuple[Graph, str]:
+    """Return how a model answers, and the name of the probabilities (n, classes) among the graph's values."""
+    made = header.parameters
+    if header.names_code:
+        raise NeedsTorchError("the model names code of your own, which is computed by torch")
+    facts = METHODS[header.choice.method]
+    scores, encoder = scores_of(header.choice.method), encoder_of(made["encoder"] or facts.encoder)
+    if scores is None:
+        raise NeedsTorchError(f"the answers of method {header.choice.method!r} ({facts.title}) are computed by torch")
+    if encoder is None:
+        raise NeedsTorchError(f"the encoder {made['encoder']!r} is computed by torch")
+    shape = made["shape"] or ()
+    require(not shape or math.prod(shape) == header.n_features, f"its shape {shape}")
+    graph, scenario = Graph(), header.bookkeeping.scenario_with()
+    logits = scores(
+        Asked(
+            graph,
+            _inputs(graph, header.features),
+            TASK,
+            Tensors(arrays, "learner.net."),
+            Tensors(arrays, "learner.method."),
+            scenario,
+            encoder,
+            header.n_features,
+            tuple(shape),
+            parameters.fidelity_from(made["fidelity"]).xdg_gate,
+        )
+    )
+    return graph, _probabilities(graph, logits, scenario, header.bookkeeping)
+
+
+def _inputs(graph: Graph, features: Features) -> str:
+    """Return samples as the network takes them, (n, inputs) float32."""
+    if features.likelihood == "bernoulli":
+        return graph.cast(SAMPLES, np.float32)
+    standard = graph.add("Div", graph.add("Sub", SAMPLES, features.mean), features.scale)
+    return graph.cast(bounded(graph, standard, np.array(LIMIT)), np.float32)
+
+
+def _probabilities(graph: Graph, logits: str, scenario: Scenario, books: Bookkeeping) -> str:
+    """Return the probabilities of classes, (n, classes), in the order of ``classes_``."""
+    n_tasks = len(books.tasks)
+    active = np.zeros((n_tasks, scenario.width), bool)
+    place = np.zeros((scenario.width, len(books.classes)))  # which class a unit stands for
+    column = np.searchsorted(books.classes, books.labels)
+    for k in range(n_tasks):
+        active[k, scenario.active_numbers(k, n_tasks)] = True
+        for unit, c in zip(scenario.unit_numbers(k), scenario.classes[k], strict=True):
+            if books.meaning[c] != GONE:
+                place[unit, column[books.meaning[c]]] = 1  # two classes may have one label
+    may = graph.gathered(active, TASK) if SCENARIOS[books.scenario].needs_task else active[-1:]
+    shares = graph.add("Softmax", graph.add("Where", may, graph.cast(logits, np.float64), np.array(OFF)), axis=1)
+    return graph.add("MatMul", shares, place)

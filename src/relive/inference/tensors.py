@@ -1,0 +1,69 @@
+"""The arrays of a model's file, each checked when it is taken."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from relive.classifier.modelheader import require
+
+Array = npt.NDArray[Any]
+
+
+class Tensors:
+    """Arrays by name.
+
+    Parameters
+    ----------
+    arrays
+        By name.
+    prefix
+        What all names taken from here begin with.
+    """
+
+    def __init__(self, arrays: Mapping[str, Array], prefix: str) -> None:
+        self.arrays = arrays
+        self.prefix = prefix
+
+    def below(self, prefix: str) -> Tensors:
+        """Return those whose names begin with more."""
+        return Tensors(self.arrays, self.prefix + prefix)
+
+    def over(self, others: Tensors) -> Tensors:
+        """Return these and, by their own names, those of others that are not here."""
+        both = {"/" + name.removeprefix(t.prefix): a for t in (others, self) for name, a in t.mine().items()}
+        return Tensors(both, "/")
+
+    def mine(self) -> dict[str, Array]:
+        """Return all arrays here, by their full names."""
+        return {name: array for name, array in self.arrays.items() if name.startswith(self.prefix)}
+
+    def count(self, ending: str) -> int:
+        """Return how many names here end like that."""
+        return sum(name.endswith(ending) for name in self.mine())
+
+    def __contains__(self, name: str) -> bool:
+        return self.prefix + name in self.arrays
+
+    def take(self, name: str, shape: tuple[int | None, ...], dtype: npt.DTypeLike = np.float32) -> Array:
+        """Return an array, which must be finite and of this shape and type; None stands for any number.
+
+        Raises
+        ------
+        ValueError
+            If it is not there, or another one.
+        """
+        full = self.prefix + name
+        require(full in self.arrays, f"{full} is not there")
+        array = self.arrays[full]
+        fits = array.ndim == len(shape) and all(n in (None, m) for n, m in zip(shape, array.shape, strict=True))
+        said = tuple("any" if n is None else n for n in shape)
+        require(
+            fits and array.dtype == dtype,
+            f"{full} is {array.shape} of {array.dtype}, and should be {said} of {np.dtype(dtype)}",
+        )
+        require(bool(np.isfinite(array).all()), f"{full} is not finite")
+        return array

@@ -1,0 +1,1 @@
+"""A model over HTTP: ``relive serve``. Needs the extra ``serve`` (Starlette, uvicorn)."""

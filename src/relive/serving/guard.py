@@ -1,0 +1,73 @@
+"""Who may ask: on this machine whoever names it by its own name, from elsewhere whoever has the token."""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+OPEN = ("/healthz",)  # is answered without a token
+
+
+class Guard:
+    """Answers 421 to requests for another host, and 401 to those without the token.
+
+    A page on the web can have its own name lead to 127.0.0.1 (DNS rebinding), and a browser would then let it read
+    what is served here; but it says that name in ``Host``.
+
+    Parameters
+    ----------
+    app
+        What is guarded.
+    hosts
+        Names of this machine that a request may be for; None for any.
+    token
+        What ``Authorization: Bearer …`` must have; None if nothing is asked for.
+    """
+
+    def __init__(self, app: ASGIApp, hosts: frozenset[str] | None, token: str | None) -> None:
+        self.app = app
+        self.hosts = hosts
+        self.token = token
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        refused = self._refused(scope) if scope["type"] == "http" else None
+        await (refused or self.app)(scope, receive, send)
+
+    def _refused(self, scope: Scope) -> JSONResponse | None:
+        headers = Headers(scope=scope)
+        if self.hosts is not None and host_in(headers.get("host", "")) not in self.hosts:
+            return JSONResponse({"error": "this host is not served here: ask for localhost or 127.0.0.1"}, 421)
+        if self.token is None or scope["path"] in OPEN:
+            return None
+        kind, _, given = headers.get("authorization", "").partition(" ")
+        if kind.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), self.token.encode()):
+            return None
+        said = {"error": "give the token: Authorization: Bearer TOKEN"}
+        return JSONResponse(said, 401, headers={"WWW-Authenticate": "Bearer"})
+
+
+def host_in(header: str) -> str:
+    """Return the host that a ``Host`` header names, without the port.
+
+    >>> host_in("localhost:8000"), host_in("[::1]:8000"), host_in("evil.example")
+    ('localhost', '::1', 'evil.example')
+    """
+    if header.startswith("["):
+        return header[1:].partition("]")[0].lower()
+    return header.partition(":")[0].lower()
+
+
+def is_loopback(host: str) -> bool:
+    """Say whether only this machine can reach a host.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("::1"), is_loopback("0.0.0.0")
+    (True, True, True, False)
+    """
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"

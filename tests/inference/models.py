@@ -1,0 +1,72 @@
+"""Small models of every kind, learned once for each test process."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.datasets import load_digits
+
+from relive.classifier.estimator import ContinualClassifier
+from relive.methods import METHODS
+
+Array = npt.NDArray[Any]
+CELLS = [(m, s) for m, facts in METHODS.items() for s in facts.scenarios if not facts.needs_earlier_tasks]
+TORCH_ONLY = {"generative-classifier"}  # computed by torch, whatever else
+CLOSED_FORMS = ("ncm", "slda", "analytic", "discriminant", "domains")
+PIXELS, DIGITS = load_digits(return_X_y=True)
+TASKS = ((0, 1), (2, 3), (1, 4))  # a class comes again
+
+
+def samples(likelihood: str) -> Array:
+    """Digits as numbers in [0, 1], or of any range, some of them far from the first task's."""
+    x: Array = PIXELS / 16
+    if likelihood == "gaussian":
+        x = 16_000 * x + np.arange(64)
+        x[::7, ::5] *= 50
+    return x
+
+
+@functools.cache
+def learned(
+    method: str,
+    scenario: str,
+    likelihood: str = "bernoulli",
+    encoder: str | None = None,
+    shape: Any = None,
+    **more: Any,
+) -> ContinualClassifier:
+    """Return a model that has learned three small tasks, with labels that are strings, and a class yet to come."""
+    settings = (
+        {"numbers": 3e4} if method in ("analytic", "discriminant", "domains") else None
+    )  # fewer features than samples
+    model = ContinualClassifier(
+        method,
+        scenario,
+        settings=settings,
+        encoder=encoder,
+        shape=shape,
+        likelihood=likelihood,
+        allow_stored_data=METHODS[method].keeps_data,
+        **{"hidden": 24, "latent": 6, "iterations": 30, "learning_rate": 0.01} | more,
+    )
+    x, names = samples(likelihood), np.array([f"digit {d}" for d in DIGITS])
+    for k, classes in enumerate(TASKS):
+        rows = np.concatenate([np.flatnonzero(c == DIGITS)[:40] for c in classes])
+        model.partial_fit(x[rows], names[rows], task=f"t{k}", classes=np.array(["digit 9"]))
+    return model
+
+
+def questions(model: ContinualClassifier, n: int = 200) -> tuple[Array, Any]:
+    """Return samples to ask about, and the task of each where it is to be given."""
+    x = samples(model.features_.likelihood)[-n:]
+    return x, [f"t{i % 3}" for i in range(n)] if model.scenario == "task" else None
+
+
+def saved(model: ContinualClassifier, path: Path) -> Path:
+    """Return the file of a model."""
+    model.save(path)
+    return path
