@@ -522,7 +522,9 @@ def test_an_interrupt_leaves_the_file_as_it_was_and_says_so(home: Path, files: P
     if there:
         ContinualClassifier(**PARAMETERS).partial_fit(*digits(0, 1)).set_params(iterations=10**6).save(M)
     before = all_bytes(home)
-    child = process("fit", M, files / "b.npz", *([] if there else ["--iterations", "1000000"]), cwd=home)
+    child = process(
+        "fit", M, files / "b.npz", *([] if there else ["--method", "rtf", "--iterations", "1000000"]), cwd=home
+    )
     until((home / f".{M}.lock").exists)
     time.sleep(1)
     child.send_signal(signal.SIGINT)
