@@ -55,6 +55,7 @@ def drawn(seed: int, iterations: int) -> Figure:
             blank = np.zeros((SHOWN - len(mine), *pictures.shape[1:]))
             axis.imshow(np.concatenate([*mine, *blank], axis=1), cmap="gray_r", vmin=0, vmax=1)
             axis.set_axis_off()
+            axis.set_xlim(-80, axis.get_xlim()[1])  # room for the label
             share = 100 * float((said == label).mean())
             axis.text(-6, 14, f"{label}  ({share:.0f} %)", ha="right", va="center", fontsize=10)
         panel.suptitle(f"{method_title(method)}: {100 * mean:.1f} % right", fontsize=12)
