@@ -17,7 +17,8 @@ from relive.core.scenarios import scenario_of
 from relive.data.tasks import Examples, Task
 from relive.methods import make_method, ridge
 from relive.methods.closed_form import ClosedForm, Sums
-from relive.methods.ridge import best_fit, fit, regression
+from relive.methods.ridge import best_fit, fit
+from relive.methods.scaled import Scaled
 from relive.methods.slda import linear_discriminant
 from relive.networks.pictures import Picture
 from relive.networks.random_features import ConvolutionalFeatures
@@ -146,7 +147,7 @@ def linear_and_gaussian(
         for c in range(4)
     ]
     sums = sums_of(torch.from_numpy(h).float(), label, 4)
-    weights, bias = linear_discriminant(sums, best_fit(sums)[0])
+    weights, bias = linear_discriminant(Scaled.of(sums), best_fit(Scaled.of(sums))[0])
     linear = torch.from_numpy(h) @ weights.T + bias
     both = linear.log_softmax(1) + weight * torch.from_numpy(np.stack(gaussian, 1)).log_softmax(1)
     return both.log_softmax(1)
@@ -180,7 +181,7 @@ def test_the_evidence_is_the_marginal_likelihood(monkeypatch: pytest.MonkeyPatch
     y = label.double() - label.double().mean()
     n, found, expected = len(y), [], []
     for strength in (1e-3, 1e-2, 0.1, 1.0, 10.0):
-        found.append(fit(*regression(sums), strength).misfit)
+        found.append(fit(Scaled.of(sums), strength).misfit)
         K = torch.eye(n, dtype=torch.float64) + z @ z.T / (n * strength)
         best_variance = y @ torch.linalg.solve(K, y) / n  # the noise with the largest likelihood
         density = multivariate_normal(np.zeros(n), (best_variance * K).numpy()).logpdf(y.numpy())
@@ -189,7 +190,7 @@ def test_the_evidence_is_the_marginal_likelihood(monkeypatch: pytest.MonkeyPatch
     assert np.abs(differences).max() < 1e-6
     assert 0 < int(np.argmin(expected)) < 4, "neither end"
     monkeypatch.setattr(ridge, "MANY", np.inf)
-    assert best_fit(sums)[0] == pytest.approx(10.0 ** (np.argmin(expected) - 3), rel=3)
+    assert best_fit(Scaled.of(sums))[0] == pytest.approx(10.0 ** (np.argmin(expected) - 3), rel=3)
 
 
 def test_cross_validation_is_the_error_of_leaving_out_with_an_even_leverage() -> None:
@@ -205,8 +206,8 @@ def test_cross_validation_is_the_error_of_leaving_out_with_an_even_leverage() ->
         hat = z @ torch.linalg.inv(z.T @ z + n * strength * torch.eye(N_INPUTS)) @ z.T + 1 / n  # with an intercept
         mean_leverage = float(hat.diagonal().mean())
         errors[strength] = float(((Y - hat @ Y) / (1 - mean_leverage)).square().sum()) / n
-        assert fit(*regression(sums), strength).error == pytest.approx(errors[strength], rel=1e-9)
-    assert best_fit(sums)[1].error <= min(errors.values())
+        assert fit(Scaled.of(sums), strength).error == pytest.approx(errors[strength], rel=1e-9)
+    assert best_fit(Scaled.of(sums))[1].error <= min(errors.values())
 
 
 def sums_of(x: Tensor, label: Tensor, n_classes: int) -> Sums:
@@ -304,6 +305,6 @@ def test_walking_down_the_valley_finds_the_best_of_all_strengths(n: int, noise: 
     h = h + noise * torch.randn(n, 20, generator=rng, dtype=torch.float64)
     sums = Sums(torch.zeros(3).double(), torch.zeros(3, 20).double(), torch.zeros(20, 20).double())
     sums.add(h, y)
-    fits = {place: fit(*regression(sums), 10.0**place) for place in np.arange(-6, 2.5, 0.5)}
+    fits = {place: fit(Scaled.of(sums), 10.0**place) for place in np.arange(-6, 2.5, 0.5)}
     order = sorted(fits, key=lambda place: (fits[place].error, fits[place].misfit))
-    assert np.log10(best_fit(sums)[0]) == pytest.approx(order[0])
+    assert np.log10(best_fit(Scaled.of(sums))[0]) == pytest.approx(order[0])

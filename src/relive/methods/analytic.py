@@ -25,7 +25,8 @@ from torch import Tensor
 
 from relive.methods.catalogue import METHODS
 from relive.methods.closed_form import ClosedForm, Sums
-from relive.methods.ridge import FLOOR, best_fit, fit, regression, scales
+from relive.methods.ridge import FLOOR, best_fit, fit, targets_variance
+from relive.methods.scaled import Scaled
 from relive.networks import Sizes
 from relive.networks.encoders import make_encoder
 
@@ -50,12 +51,11 @@ class Analytic(ClosedForm):
 
 def ridge_readout(sums: Sums, ridge: float = 0.0) -> tuple[Tensor, Tensor]:
     """Return weights (classes, features) and biases (classes,) of a strength, or of the best one."""
-    given = regression(sums)
-    best = fit(*given, ridge) if ridge else best_fit(sums)[1]
-    share = sums.count / sums.n
-    sigma2 = (best.residual + FLOOR) * max(given[2], 1e-12) / len(share)
-    weight = (best.weight.T / scales(sums)) / sigma2  # (classes, features)
-    return weight, share / sigma2 - weight @ sums.mean
+    features = Scaled.of(sums)
+    best = fit(features, ridge) if ridge else best_fit(features)[1]
+    sigma2 = (best.residual + FLOOR) * max(targets_variance(features), 1e-12) / len(features.share)
+    weight = features.unscaled(best.weight.T) / sigma2  # (classes, features)
+    return weight, features.share / sigma2 - weight @ features.middle
 
 
 def width_within(numbers: float, sizes: Sizes, per_class: int = 0, forgettable: bool = False) -> int:
@@ -66,8 +66,7 @@ def width_within(numbers: float, sizes: Sizes, per_class: int = 0, forgettable: 
     """
 
     def too_many(width: int) -> bool:
-        with torch.device("meta"):
-            encoder, d = make_encoder(replace(sizes, hidden=width), torch.Generator())
+        encoder, d = make_encoder(replace(sizes, hidden=width), torch.Generator())
         kept = sum(t.numel() for t in encoder.state_dict().values())
         products = (CLASSES if forgettable else 1) * d * (d + 1) // 2
         return bool(products + CLASSES * (2 * (d + 1) + per_class) + kept > numbers)

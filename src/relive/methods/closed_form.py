@@ -88,6 +88,12 @@ class Sums:
         return self.total.sum(0) / self.n
 
     @property
+    def variance(self) -> Tensor:
+        """The variance of each feature over all samples, (features,): the covariance's diagonal."""
+        assert self.products is not None
+        return self.products.diagonal() / self.n - self.mean.square()
+
+    @property
     def covariance(self) -> Tensor:
         """The covariance of all samples, (features, features)."""
         assert self.products is not None

@@ -29,6 +29,7 @@ from relive.methods.analytic import ridge_readout, width_within
 from relive.methods.catalogue import FLOOR, METHODS, WEIGHT, WEIGHT_ON_AXES
 from relive.methods.closed_form import ClosedForm, Sums, add_products, half, move_products, whole
 from relive.methods.ridge import chosen_ridge
+from relive.methods.scaled import Scaled
 from relive.methods.slda import linear_discriminant
 from relive.networks import Classifier, Sizes
 from relive.networks.encoders import make_encoder
@@ -55,8 +56,7 @@ class Discriminant(ClosedForm):
         return net
 
     def width(self, sizes: Sizes, forgettable: bool = False) -> int:
-        with torch.device("meta"):
-            encoder, _ = make_encoder(replace(sizes, hidden=2 * sizes.inputs), torch.Generator())
+        encoder, _ = make_encoder(replace(sizes, hidden=2 * sizes.inputs), torch.Generator())
         p = encoder.n_plain if isinstance(encoder, FlatFeatures) else 0
         least = 2 * p if p == sizes.inputs else 1  # with which the inputs are among the features
         return max(width_within(self.numbers, sizes, p * (p + 1) // 2, forgettable), least)
@@ -87,7 +87,8 @@ class Discriminant(ClosedForm):
     def readout(self, sums: Sums) -> tuple[Tensor, Tensor]:
         if not self.n_inputs_:
             return ridge_readout(sums)
-        return linear_discriminant(sums, chosen_ridge(sums))
+        features = Scaled.of(sums)
+        return linear_discriminant(features, chosen_ridge(features))
 
     @torch.no_grad()
     def settle(self, net: Classifier) -> None:

@@ -25,23 +25,16 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from relive.methods.closed_form import Sums
+from relive.methods.scaled import Scaled
 
 FLOOR = 0.01  # τ
 LOWEST, USUAL, HIGHEST = -6, -2, 2  # powers of ten among which the strength is looked for
 MANY = 4  # samples per feature from which cross-validation decides
-STILL = 1e-6  # a feature that varies by less than this share of the most variable one does not vary
-
-
-def scales(sums: Sums) -> Tensor:
-    """Return the standard deviation of every feature, (features,)."""
-    deviation = sums.covariance.diagonal().clamp_min(0).sqrt()
-    return deviation.clamp_min(STILL * deviation.max()).clamp_min(torch.finfo(torch.float32).tiny)
 
 
 @dataclass(frozen=True)
 class Fit:
-    """A ridge regression: weights of scaled features (features, classes), and what speaks against its strength."""
+    """A ridge regression: weights of scaled features (r, classes), and what speaks against its strength."""
 
     weight: Tensor
     residual: float  # the targets' variance that is left, with the penalty, as a share of all of it
@@ -49,43 +42,40 @@ class Fit:
     error: float  # of generalised cross-validation, where samples are many
 
 
-def fit(T: Tensor, C: Tensor, spread: float, n: float, ridge: float) -> Fit:
-    """Regress, given the covariance of scaled features, that with the targets, and the variance of the targets."""
-    d = len(T)
-    root = torch.linalg.cholesky(T + ridge * torch.eye(d, dtype=T.dtype, device=T.device))
+def fit(features: Scaled, ridge: float) -> Fit:
+    """Regress, with this strength."""
+    T, C, spread = features.covariance, features.means.T * features.share, targets_variance(features) or 1.0
+    r, d, n = len(T), features.n_features, features.n
+    root = torch.linalg.cholesky(T + ridge * torch.eye(r, dtype=T.dtype, device=T.device))
     weight = torch.cholesky_solve(C, root)
     residual = max(float(1 - (C * weight).sum() / spread), 0.0)
-    log_det = float(2 * root.diagonal().log().sum()) - d * math.log(ridge)
+    log_det = float(2 * root.diagonal().log().sum()) - r * math.log(ridge)
     error = math.inf
     if n >= MANY * d:
         training_error = float(spread - 2 * (C * weight).sum() + (weight * (T @ weight)).sum())
-        freedom = 1 + d - ridge * float(torch.cholesky_inverse(root).diagonal().sum())
+        freedom = 1 + r - ridge * float(torch.cholesky_inverse(root).diagonal().sum())
         error = training_error / (1 - freedom / n) ** 2
     return Fit(weight, residual, n * math.log(residual + FLOOR) + log_det, error)
 
 
-def regression(sums: Sums) -> tuple[Tensor, Tensor, float, float]:
-    """Return what :func:`fit` needs: T, C, the targets' variance, and how many samples there are."""
-    scale, share = scales(sums), sums.count / sums.n
-    T = sums.covariance / torch.outer(scale, scale)
-    C = ((sums.means - sums.mean) / scale).T * share  # (features, classes)
-    return T, C, float((share * (1 - share)).sum()), float(sums.n)
+def targets_variance(features: Scaled) -> float:
+    """Return the variance of the one-hot targets, tr(Y); 0 if there is one class only."""
+    return float((features.share * (1 - features.share)).sum())
 
 
-def best_fit(sums: Sums) -> tuple[float, Fit]:
+def best_fit(features: Scaled) -> tuple[float, Fit]:
     """Return the best strength among half powers of ten, and its fit.
 
     Generalised cross-validation decides where there are many samples for each feature, the evidence elsewhere. Both
     have one valley in practice, so that it is walked down from the usual strength: each fit costs a decomposition.
     """
-    given = regression(sums)
-    if given[2] <= 0:  # one class: there is nothing to regress on
-        return 1.0, fit(*given[:2], 1.0, given[3], 1.0)
+    if targets_variance(features) <= 0:  # one class: there is nothing to regress on
+        return 1.0, fit(features, 1.0)
     tried: dict[float, Fit] = {}
 
     def against(place: float) -> tuple[float, float]:
         if place not in tried:
-            tried[place] = fit(*given, 10.0**place)
+            tried[place] = fit(features, 10.0**place)
         return tried[place].error, tried[place].misfit  # without cross-validation the first are the same
 
     best = float(USUAL)
@@ -96,6 +86,6 @@ def best_fit(sums: Sums) -> tuple[float, Fit]:
     return 10.0**best, tried[best]
 
 
-def chosen_ridge(sums: Sums) -> float:
+def chosen_ridge(features: Scaled) -> float:
     """Return the best strength."""
-    return best_fit(sums)[0]
+    return best_fit(features)[0]

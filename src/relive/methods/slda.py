@@ -19,7 +19,8 @@ from torch import Tensor
 
 from relive.methods.catalogue import METHODS
 from relive.methods.closed_form import ClosedForm, Sums
-from relive.methods.ridge import chosen_ridge, scales
+from relive.methods.ridge import chosen_ridge
+from relive.methods.scaled import Scaled
 
 
 class SLDA(ClosedForm):
@@ -32,19 +33,18 @@ class SLDA(ClosedForm):
 
     def readout(self, sums: Sums) -> tuple[Tensor, Tensor]:
         # (Σ + λ I)⁻¹ is (1 − ε) times the inverse of the shrunken covariance, λ = ε / (1 − ε)
+        features = Scaled.of(sums)
         return linear_discriminant(
-            sums, self.shrinkage / (1 - self.shrinkage) if self.shrinkage else chosen_ridge(sums)
+            features, self.shrinkage / (1 - self.shrinkage) if self.shrinkage else chosen_ridge(features)
         )
 
 
-def linear_discriminant(sums: Sums, ridge: float) -> tuple[Tensor, Tensor]:
+def linear_discriminant(features: Scaled, ridge: float) -> tuple[Tensor, Tensor]:
     """Return weights (classes, features) and biases (classes,), given what is added to the scaled variances."""
-    scale, centred = scales(sums), sums.means - sums.mean  # (features,), (classes, features)
-    between = (centred.T * sums.count / sums.n) @ centred
-    within = (sums.covariance - between) / torch.outer(scale, scale)
+    means, share = features.means, features.share
+    within = features.covariance - (means.T * share) @ means
     within.diagonal().add_(ridge)
-    means = centred / scale
     weight = torch.cholesky_solve(means.T, torch.linalg.cholesky(within)).T
-    bias = -0.5 * (weight * means).sum(1) + (sums.count / sums.n).log()
-    weight = weight / scale
-    return weight, bias - weight @ sums.mean
+    bias = -0.5 * (weight * means).sum(1) + share.log()
+    weight = features.unscaled(weight)
+    return weight, bias - weight @ features.middle
