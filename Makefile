@@ -27,7 +27,7 @@ run: $(READY)  ## Train Replay-through-Feedback on split MNIST, Class-IL (about 
 test: $(READY)  ## Run the tests, doctests included
 	@$(PYTEST) -n 3
 
-quick: $(READY)  ## Run the tests that start no processes, browsers or long training (two to three minutes)
+quick: $(READY)  ## Run the tests that start no processes, browsers or long training (about a minute)
 	@$(PYTEST) -n 2 -m "not slow"
 
 bench: $(READY)  ## Measure speed and memory beside their goals (some minutes, on a quiet machine; ARGS="--repeat 3")

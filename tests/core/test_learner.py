@@ -261,7 +261,7 @@ def test_tasks_that_do_not_follow_on_are_refused() -> None:
 
 
 @pytest.mark.parametrize(("method", "scenario"), plain.CELLS)
-@pytest.mark.parametrize(("n_classes", "per_task"), [(20, 2), (20, 5), (140, 28)])
+@pytest.mark.parametrize(("n_classes", "per_task"), [(20, 2), (20, 5), pytest.param(140, 28, marks=pytest.mark.slow)])
 def test_growing_is_as_if_everything_had_been_known_from_the_start(
     method: str, scenario: str, n_classes: int, per_task: int
 ) -> None:

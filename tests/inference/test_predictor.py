@@ -61,6 +61,7 @@ def test_every_method_answers_as_with_torch(method: str, scenario: str, likeliho
     assert_same_answers(learned(method, scenario, likelihood), tmp_path / "model")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [None, (8, 8)])
 @pytest.mark.parametrize("encoder", ["mlp", "inputs", "conv", "random", "random-flat"])
 @pytest.mark.parametrize(
@@ -77,6 +78,7 @@ def test_every_encoder_gives_the_same_features(
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(17, 20), (8, 8, 3), (3, 9, 11), (20, 17, 3)])
 @pytest.mark.parametrize(("method", "encoder"), [("none", "conv"), ("analytic", "random"), ("discriminant", None)])
 def test_pictures_of_any_size_and_in_colour(method: str, encoder: str | None, shape: Any, tmp_path: Path) -> None:
