@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import copy
+from abc import ABC
+
 import torch
 from torch import Tensor
 
 from relive.core.batch import Batch
 from relive.core.losses import hard_targets, soft_targets
-from relive.core.method import Problem
+from relive.core.method import Method, Problem
 from relive.networks import Classifier
 from relive.networks.head import masked
 
 TEMPERATURE = 2.0
+
+
+class Distils(Method, ABC):
+    """What methods share that ask the model as it was before this task about inputs, whichever these are."""
+
+    def before_task(self, net: Classifier, known: int) -> None:
+        self.teacher_ = copy.deepcopy(net).requires_grad_(False)
+        self.known_ = known
 
 
 @torch.no_grad()

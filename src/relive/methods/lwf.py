@@ -10,26 +10,20 @@ distillation is divided by the number of active classes (``distillation_loss``).
 
 from __future__ import annotations
 
-import copy
 from typing import ClassVar
 
 import torch
 
 from relive.core.batch import Batch
-from relive.core.method import Method
 from relive.methods.catalogue import METHODS
-from relive.methods.distillation import label
+from relive.methods.distillation import Distils, label
 from relive.networks import Classifier
 
 
-class LwF(Method):
+class LwF(Distils):
     """Distil the previous model on the inputs of the current task."""
 
     facts: ClassVar = METHODS["lwf"]
-
-    def before_task(self, net: Classifier, known: int) -> None:
-        self.teacher_ = copy.deepcopy(net).requires_grad_(False)
-        self.known_ = known
 
     def replay(self, net: Classifier, current: Batch, seen: int, rng: torch.Generator) -> Batch | None:
         if not self.known_:

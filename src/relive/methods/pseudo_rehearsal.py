@@ -10,28 +10,22 @@ as run (the default), distillation is divided by the number of active classes (`
 
 from __future__ import annotations
 
-import copy
 import math
 from typing import ClassVar
 
 import torch
 
 from relive.core.batch import Batch
-from relive.core.method import Method
 from relive.methods.catalogue import METHODS
-from relive.methods.distillation import label
+from relive.methods.distillation import Distils, label
 from relive.networks import Classifier
 from relive.networks.likelihoods import LIKELIHOODS
 
 
-class PseudoRehearsal(Method):
+class PseudoRehearsal(Distils):
     """Distil the previous model on random inputs."""
 
     facts: ClassVar = METHODS["pseudo-rehearsal"]
-
-    def before_task(self, net: Classifier, known: int) -> None:
-        self.teacher_ = copy.deepcopy(net).requires_grad_(False)
-        self.known_ = known
 
     def replay(self, net: Classifier, current: Batch, seen: int, rng: torch.Generator) -> Batch | None:
         if not self.known_:
