@@ -231,6 +231,15 @@ class TestUnusualTasks:
             assert model.predict(X[:3], task=2 if scenario == "task" else None).shape == (3,)
 
 
+def test_counts_may_follow_zeros_and_ones_where_only_sums_are_kept() -> None:
+    rng = np.random.default_rng(0)
+    first, second = rng.integers(0, 2, (60, 4)).astype(float), rng.integers(0, 9, (60, 4)).astype(float)
+    model = ContinualClassifier().partial_fit(first, np.zeros(60, int))
+    with pytest.warns(UserWarning, match=r"X has values from 0 to 8, and the first task had numbers in \[0, 1\] only"):
+        model.partial_fit(second, np.ones(60, int))
+    assert model.score(second, np.ones(60)) > 0.8
+
+
 class TestNothingChangesWhenItFails:
     @pytest.fixture
     def model(self) -> ContinualClassifier:

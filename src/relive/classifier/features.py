@@ -69,13 +69,29 @@ class Features:
             scale = np.where(still, 1.0, deviation)
         return cls(likelihood, mean, scale)
 
-    def check(self, data: Array) -> None:
-        """Refuse samples that cannot be learned from."""
+    def check(self, data: Array, bounded: bool = True) -> None:
+        """Refuse samples that cannot be learned from.
+
+        Parameters
+        ----------
+        data
+            (n, features).
+        bounded
+            Whether numbers beyond [0, 1] do harm where the first task had none. Rows that only sums are kept of may be
+            so: columns of zeros and ones are often followed by a count.
+        """
         if self.likelihood == "bernoulli" and not _within_bounds(data):
-            raise InputError(
-                f"X has values from {data.min():.9g} to {data.max():.9g}, but this model takes inputs for numbers in "
-                "[0, 1] (likelihood 'bernoulli'): scale them, give bytes as uint8, or begin a new model with "
-                "likelihood='gaussian' (relive fit --likelihood gaussian)"
+            values = f"X has values from {data.min():.9g} to {data.max():.9g}"
+            if bounded:
+                raise InputError(
+                    f"{values}, but this model takes inputs for numbers in [0, 1] (likelihood 'bernoulli'): scale "
+                    "them, give bytes as uint8, or begin a new model with likelihood='gaussian' (relive fit "
+                    "--likelihood gaussian)"
+                )
+            warnings.warn(
+                f"{values}, and the first task had numbers in [0, 1] only: they are taken as they are. If they are "
+                "bytes, give them as uint8",
+                stacklevel=2,
             )
         with np.errstate(over="ignore"):
             furthest = (np.abs(data).max(0) + np.abs(self.mean)) / self.scale

@@ -62,7 +62,7 @@ def learn_samples(
         _begin(draft, data[~tested], y, given)
     parameters.check_unchanged(draft.structure_, given)
     parameters.check_method(given | {"method": draft.choice_.method})
-    draft.features_.check(data)
+    draft.features_.check(data, bounded=draft.shape is not None or method_class(draft.choice_.method).takes_steps)
     books = _gathered(draft).with_labels(np.unique(y), declared)
     whole = books.new_task(y, task)
     new = replace(whole, target=whole.target[~tested], label=whole.label[~tested])
