@@ -11,6 +11,9 @@ STRONGEST = 1e38  # the highest strength of a regulariser: what float32 can hold
 LAMBDA = Setting("lam", 5000.0, 0, STRONGEST, "λ, the strength of the penalty", "λ")
 CHOSEN = "0 to choose it from the sums"
 SHRINKAGE = Setting("shrinkage", 0.0, 0, 1, f"how far the covariance is drawn towards a diagonal one; {CHOSEN}")
+NOISE = Setting(
+    "noise", 0.0, 0, 1e3, "σ, the deviation of the noise on each sum, in units of what one sample can add to it", "σ"
+)
 RIDGE = Setting(
     "ridge", 0.0, 0, 1e6, f"λ, the strength of the penalty, in units of a feature's variance; {CHOSEN}", "λ"
 )
@@ -227,7 +230,7 @@ METHODS = Registry(
             "relive.methods.slda:SLDA",
             "SLDA",
             "Hayes & Kanan 2020, streaming linear discriminant analysis",
-            settings=(SHRINKAGE,),
+            settings=(SHRINKAGE, NOISE),
             encoder="inputs",
             colour="#2f7f86",
             marker="*",

@@ -8,19 +8,25 @@ discriminant analysis", CVPR workshops. Departures: they shrink towards the iden
 the diagonal, so that the scale of a feature makes no difference, and ε is chosen from the sums: that of the ridge
 regression that fits best (:mod:`relive.methods.analytic`). The features are the inputs themselves unless an
 encoder is chosen; they used those of a frozen convolutional network.
+
+With ``noise`` = σ, single samples are hidden (:mod:`relive.methods.noise`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
+from relive.core.sources import Part
 from relive.methods.catalogue import METHODS
 from relive.methods.closed_form import ClosedForm, Sums
+from relive.methods.noise import add_noise, clipped, repaired
 from relive.methods.ridge import chosen_ridge
 from relive.methods.scaled import Scaled
+from relive.networks import Classifier
 
 
 class SLDA(ClosedForm):
@@ -28,12 +34,22 @@ class SLDA(ClosedForm):
 
     facts: ClassVar = METHODS["slda"]
 
-    def __init__(self, shrinkage: float = 0.0) -> None:
+    def __init__(self, shrinkage: float = 0.0, noise: float = 0.0) -> None:
         self.shrinkage = shrinkage
+        self.noise = noise
+
+    def count(self, h: Tensor, cell: Tensor) -> None:
+        super().count(clipped(h) if self.noise else h, cell)
+
+    def after_task(self, net: Classifier, learned: Sequence[Part], seen: int) -> None:
+        super().after_task(net, learned, seen)
+        if self.noise:
+            cells = torch.unique(torch.cat([self.cells(part.task)[part.examples.labels] for part in learned]))
+            add_noise(self.sums, self.by_class_, cells, self.noise)
 
     def readout(self, sums: Sums) -> tuple[Tensor, Tensor]:
         # (Σ + λ I)⁻¹ is (1 − ε) times the inverse of the shrunken covariance, λ = ε / (1 − ε)
-        features = Scaled.of(sums)
+        features = Scaled.of(repaired(sums) if self.noise else sums)
         return linear_discriminant(
             features, self.shrinkage / (1 - self.shrinkage) if self.shrinkage else chosen_ridge(features)
         )
