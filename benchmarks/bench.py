@@ -25,10 +25,10 @@ from rich.table import Table
 
 from benchmarks import dgr, fisher, floor, growth, memory, pictures, processes, versus
 from benchmarks.common import AT_LEAST, ROOT, Effort, Findings, one_thread
+from benchmarks.page import put
 from relive._util.files import write_atomic
 from relive._util.versions import processor, versions
 
-BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 DOCS = ROOT / "docs" / "performance.md"
 
 Part = Callable[[Effort], Findings]
@@ -187,9 +187,7 @@ def markdown(parts: dict[str, Any]) -> str:
 def write_docs(parts: dict[str, Any]) -> None:
     """Draw the pictures, and put the tables between the marks in the documentation."""
     pictures.draw(parts, ROOT / "docs" / "performance")
-    before, rest = DOCS.read_text().split(BEGIN)
-    after = rest.split(END)[1]
-    write_atomic(DOCS, f"{before}{BEGIN}\n\n{markdown(parts)}\n{END}{after}".encode())
+    put(DOCS, "figures", markdown(parts))
 
 
 def main() -> None:

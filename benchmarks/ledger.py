@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from relive._util.files import write_atomic
+from benchmarks.page import put
 from relive._util.statistics import mean_and_sem
 from relive.experiments.spec import SCENARIO_NAMES, RunResult
 from relive.experiments.store import Store
@@ -137,14 +137,8 @@ def main() -> None:
     results, damaged = Store(LEDGER).scan()
     if damaged:
         sys.exit("\n".join(map(str, damaged)))
-    text = PAGE.read_text(encoding="utf-8")
     for name, table in tables(results).items():
-        begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
-        if text.count(begin) != 1 or text.count(end) != 1:
-            sys.exit(f"{PAGE} has no place for this table: put the lines {begin} and {end} where it shall be")
-        before, rest = text.split(begin)
-        text = f"{before}{begin}\n\n{table.strip()}\n\n{end}{rest.split(end)[1]}"
-    write_atomic(PAGE, text.encode())
+        put(PAGE, name, table)
     print(f"tables    {PAGE}")
 
 

@@ -26,10 +26,9 @@ from benchmarks.own_data.learners import LEARNERS
 from benchmarks.own_data.report import cells, page, summary_table
 from benchmarks.own_data.results import missing, read, run_all
 from benchmarks.own_data.tuning import CANDIDATES, tune
+from benchmarks.page import put
 from relive._util.files import write_atomic
 from relive.report.figures import save
-
-BEGIN, END = "<!-- comparison: begin -->", "<!-- comparison: end -->"
 
 
 def prepare(options: argparse.Namespace) -> None:
@@ -82,11 +81,7 @@ def lines(path: Path) -> list[str]:
 def write(options: argparse.Namespace) -> None:
     """Write tables between their marks, and the figures beside."""
     runs = read(options.output)
-    text = options.page.read_text(encoding="utf-8")
-    if text.count(BEGIN) != 1 or text.count(END) != 1:
-        sys.exit(f"{options.page} has no place for the tables: put the lines {BEGIN} and {END} where they shall be")
-    before, rest = text.split(BEGIN)
-    write_atomic(options.page, f"{before}{BEGIN}\n\n{page(runs)}\n\n{END}{rest.split(END)[1]}".encode())
+    put(options.page, "comparison", page(runs))
     table = cells(runs)
     save(figure(table, "numbers", "numbers kept"), options.pictures, "benchmark-numbers", ("png",))
     save(figure(table, "seconds", "CPU time of learning (s)"), options.pictures, "benchmark-time", ("png",))

@@ -24,6 +24,7 @@ from typing import Any
 
 import torch
 
+from benchmarks.page import put
 from benchmarks.peers import relive_split
 from relive import load_data, make_spec, tasks_of
 from relive.experiments.store import Store
@@ -31,7 +32,6 @@ from relive.experiments.store import Store
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "reproduction" / "peers.json"
 DOCS = ROOT / "docs" / "peers.md"
-BEGIN, END = "<!-- tables: begin -->", "<!-- tables: end -->"
 N_TASKS, ITERATIONS, SEEDS = 5, 2000, (1, 2, 3)
 
 # function of avalanche_split: how it is called in tables, methods of relive with the same idea
@@ -349,8 +349,7 @@ def tables(found: dict[str, Any]) -> str:
 
 def docs() -> None:
     """Write the tables into the page."""
-    before, rest = DOCS.read_text().split(BEGIN)
-    replace(DOCS, f"{before}{BEGIN}\n\n{tables(read())}\n\n{END}{rest.split(END)[1]}")
+    put(DOCS, "tables", tables(read()))
 
 
 def main() -> None:

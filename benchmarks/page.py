@@ -1,0 +1,18 @@
+"""Tables that a command writes into a page of the documentation, between two marks."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from relive._util.files import write_atomic
+
+
+def put(page: Path, name: str, table: str) -> None:
+    """Replace what stands between the marks of this name, ``<!-- name: begin -->`` and ``<!-- name: end -->``."""
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    text = page.read_text(encoding="utf-8")
+    if text.count(begin) != 1 or text.count(end) != 1:
+        sys.exit(f"{page} has no place for this table: put the lines {begin} and {end} where it shall be")
+    before, rest = text.split(begin)
+    write_atomic(page, f"{before}{begin}\n\n{table.strip()}\n\n{end}{rest.split(end)[1]}".encode())
