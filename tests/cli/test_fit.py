@@ -678,6 +678,18 @@ def test_what_is_odd_is_said(run: Run, files: Path, made: Path) -> None:
     assert "there is no model gone.safetensors" in err
 
 
+def test_classes_of_few_samples_are_warned_of_until_there_are_more(run: Run, home: Path) -> None:
+    x, y = digits(0, 1)
+    rows = np.concatenate([np.flatnonzero(y == 0)[:10], np.flatnonzero(y == 1)[:4]])
+    np.savez(home / "few.npz", X=x[rows], y=y[rows])
+    code, _, err = run("fit", M, "few.npz", "--method", "slda")
+    assert code == 0
+    assert "note: fewer than 10 samples of 1: what is kept of so few can give single samples away" in err
+    more = np.flatnonzero(y == 1)[4:10]
+    np.savez(home / "more.npz", X=x[more], y=y[more])
+    assert run("fit", M, "more.npz")[2] == ""
+
+
 def test_labels_are_of_the_model_s_kind(run: Run, files: Path) -> None:
     table = pd.read_csv(files / "a.csv")
     table.assign(label=table.label.map({0: "01", 1: "x"})).to_csv("first.csv", index=False)

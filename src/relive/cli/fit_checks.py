@@ -1,7 +1,8 @@
-"""What ``relive fit`` refuses before anything is learned: places, options and data that do not suit a model."""
+"""What ``relive fit`` refuses before anything is learned, and what it warns of: places, options, data."""
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,8 @@ from relive.cli.console import note
 if TYPE_CHECKING:
     from relive.classifier.estimator import ContinualClassifier
     from relive.data.readers.samples import Samples
+
+FEW = 10  # samples of a class, fewer than which are warned of: docs/privacy.md has what an attacker can tell
 
 
 def shape_from(text: str) -> tuple[int, ...]:
@@ -111,6 +114,21 @@ def say_what_changes(folder: Path, image: tuple[int, ...], *, new: bool) -> None
         told.append(f"{found} → {image[0]} × {image[1]}")
     if told:
         note(f"pictures {', '.join(told)}" + ("; --colour keeps colours, --size N is the size" if new else ""))
+
+
+def warn_of_small_classes(model: ContinualClassifier) -> None:
+    """Say which classes of the last task have so few samples in all that what is kept may give single ones away."""
+    lessons, labels = model.lessons_, model.labels_
+    counts = Counter[int]()
+    for lesson in lessons:
+        counts.update(dict(zip(lesson.classes, lesson.counts, strict=True)))
+    small = [str(labels[c]) for c in lessons[-1].classes if 0 < counts[c] < FEW]
+    if small:
+        names = ", ".join(small[:5]) + (f" and {len(small) - 5} more" if len(small) > 5 else "")
+        note(
+            f"fewer than {FEW} samples of {names}: what is kept of so few can give single samples away; "
+            "see docs/privacy.md"
+        )
 
 
 def check_name(model: ContinualClassifier, task: str | None) -> None:
