@@ -52,6 +52,22 @@ def test_it_is_decided_once_and_learns_what_the_method_itself_learns(tmp_path: P
     assert auto.score(x, y) > 0.95
 
 
+@pytest.mark.parametrize(
+    ("n_inputs", "likelihood", "settings", "method"),
+    [
+        (1280, "gaussian", None, "slda"),
+        (512, "gaussian", None, "discriminant"),
+        (2001, "gaussian", None, "discriminant"),
+        (784, "bernoulli", None, "discriminant"),
+        (1280, "gaussian", {"numbers": 1e5}, "discriminant"),  # which slda does not have
+    ],
+)
+def test_features_of_a_network_are_taken_as_they_are(
+    n_inputs: int, likelihood: str, settings: Any, method: str
+) -> None:
+    assert choose(ContinualClassifier(settings=settings).get_params(), n_inputs, likelihood).method == method
+
+
 def test_rows_that_may_be_pictures_are_asked_about() -> None:
     given = ContinualClassifier().get_params()
     assert "shape=(28, 28)" in choose(given, 784, "bernoulli").reason

@@ -6,6 +6,7 @@ scenario     encoder             inputs           method
 any          any                 any              ``discriminant`` if classes are to be forgettable
 any          one that is given   any              ``rtf``: whoever brings a network wants it trained
 Domain-IL    none given          a row            ``domains``: inputs may mean something else in every task
+any other    none given          a wide row       ``slda``: as a network's features are, 513 to 2,000 of any size
 any other    none given          any other        ``discriminant``: in closed form, nothing is forgotten
 ===========  ==================  ===============  ==================================================================
 
@@ -20,9 +21,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from relive.core.scenarios import SCENARIOS
+from relive.networks.catalogue import WIDE
 
 AUTO = "auto"
 SMALLEST_PICTURE = 64  # numbers
+WIDEST = 2000  # inputs whose products are no more numbers than other closed forms keep
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,8 @@ def choose(given: Mapping[str, Any], n_inputs: int, likelihood: str) -> Choice:
         return Choice("discriminant", "in closed form on random convolutions: nothing is forgotten")
     if SCENARIOS[given["scenario"]].shares_units:
         return Choice("domains", "a closed form per domain: inputs may mean something else in every task")
+    if likelihood == "gaussian" and WIDE < n_inputs <= WIDEST and not given.get("settings"):
+        return Choice("slda", "in closed form on all features, which are many: nothing is forgotten")
     return Choice(
         "discriminant", f"in closed form on random features: nothing is forgotten{_hint(n_inputs, likelihood)}"
     )

@@ -29,7 +29,7 @@ from relive.methods.scaled import Scaled
 
 FLOOR = 0.01  # τ
 LOWEST, USUAL, HIGHEST = -6, -2, 2  # powers of ten among which the strength is looked for
-MANY = 4  # samples per feature from which cross-validation decides
+MANY = 1.5  # samples per feature from which cross-validation decides
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ ENCODERS = Registry(
 
 
 # of random features (relive.networks.random_features)
+WIDE = 512  # inputs; where there are more, principal axes take their place
 BOUND = 3.0  # scaled inputs grow like a logarithm from here
 FIRST = 32  # filters of the first convolution
 COARSE, FINE = 3, 4  # the second convolution is averaged over 3 × 3 fields, the first over 4 × 4

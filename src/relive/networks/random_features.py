@@ -28,10 +28,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import avg_pool2d, conv2d, linear, pad, unfold
 
-from relive.networks.catalogue import BOUND, COARSE, FINE, FIRST
+from relive.networks.catalogue import BOUND, COARSE, FINE, FIRST, WIDE
 from relive.networks.pictures import COLOURS, Picture, fields, overlapping, pooled_by
 
-WIDE = 512  # inputs; where there are more, principal axes take their place
 AXES, AXES_POWER = 100, 0.75  # so many; what an eigenvalue is raised to for the standard deviation along its axis
 FEW = 1e-4  # the variance that random axes have, in units of an input's
 LOOK_WIDE = 10_000  # inputs of the first task that axes are taken from
