@@ -11,7 +11,7 @@ from sklearn.datasets import load_iris
 
 from relive import ContinualClassifier
 from relive.methods.closed_form import Sums
-from relive.methods.noise import add_noise, clipped, radius, repaired
+from relive.methods.noise import add_noise, clipped, largest_noise, radius, repaired
 
 D = 60
 
@@ -34,6 +34,15 @@ def test_each_sum_has_the_noise_that_was_asked_for_and_others_none() -> None:
     assert torch.equal(products, products.T)
     assert products.std().item() == pytest.approx(2 * r**2, rel=0.1)
     assert products.diagonal().std().item() == pytest.approx(2 * r**2, rel=0.4)
+
+
+def test_the_longest_direction_of_noise_is_as_long_as_is_said() -> None:
+    sums = empty()
+    for _ in range(5):
+        add_noise(sums, [], torch.tensor([0]), sigma=0.2)
+    assert sums.products is not None
+    longest = float(torch.linalg.eigvalsh(sums.products).abs().max())
+    assert longest == pytest.approx(largest_noise(0.2, D, 5), rel=0.2)
 
 
 def test_noise_is_never_drawn_again() -> None:
@@ -86,6 +95,20 @@ def test_many_samples_are_learned_through_the_noise_and_few_are_not() -> None:
 
     assert score(40_000) > 0.95
     assert np.mean([score(12) for _ in range(8)]) < 0.8
+
+
+def test_more_samples_do_not_make_it_worse_where_inputs_are_correlated() -> None:
+    """Directions that hardly vary are lost in noise, and must not count for much."""
+    rng = np.random.default_rng(0)
+    mix = rng.normal(0, 1, (3, 30))
+    means = rng.normal(0, 1.5, (6, 3))
+
+    def score(n: int) -> float:
+        y = np.arange(n) % 6
+        x = (means[y] + rng.normal(0, 0.3, (n, 3))) @ mix + rng.normal(0, 0.02, (n, 30))
+        return ContinualClassifier("slda", settings={"noise": 0.03}).fit(x[: n // 2], y[: n // 2]).score(x, y)
+
+    assert np.mean([score(2000) for _ in range(4)]) > 0.9
 
 
 def test_epsilon_by_summing_the_concentrated_privacy_of_three_releases() -> None:

@@ -58,6 +58,11 @@ def add_noise(sums: Sums, by_class: MutableSequence[Tensor], cells: Tensor, sigm
         by_class[cell] = by_class[cell] + sigma * r**2 * _symmetric(normal(d, d))
 
 
+def largest_noise(sigma: float, n_features: int, tasks: int) -> float:
+    """Return how long noise on the products is in any direction, once it was added for so many tasks."""
+    return 2 * sigma * radius(n_features) ** 2 * math.sqrt(n_features * tasks)
+
+
 def repaired(sums: Sums) -> Sums:
     """Return sums whose covariance within classes is one, which noise may have made impossible."""
     apart = sums.means - sums.mean

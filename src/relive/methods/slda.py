@@ -23,7 +23,7 @@ from torch import Tensor
 from relive.core.sources import Part
 from relive.methods.catalogue import METHODS
 from relive.methods.closed_form import ClosedForm, Sums
-from relive.methods.noise import add_noise, clipped, repaired
+from relive.methods.noise import add_noise, clipped, largest_noise, repaired
 from relive.methods.ridge import chosen_ridge
 from relive.methods.scaled import Scaled
 from relive.networks import Classifier
@@ -48,10 +48,16 @@ class SLDA(ClosedForm):
             add_noise(self.sums, self.by_class_, cells, self.noise)
 
     def readout(self, sums: Sums) -> tuple[Tensor, Tensor]:
-        # (Σ + λ I)⁻¹ is (1 − ε) times the inverse of the shrunken covariance, λ = ε / (1 − ε)
         features = Scaled.of(repaired(sums) if self.noise else sums)
-        return linear_discriminant(
-            features, self.shrinkage / (1 - self.shrinkage) if self.shrinkage else chosen_ridge(features)
+        # (Σ + λ I)⁻¹ is (1 − ε) times the inverse of the shrunken covariance, λ = ε / (1 − ε)
+        ridge = self.shrinkage / (1 - self.shrinkage) if self.shrinkage else chosen_ridge(features)
+        return linear_discriminant(features, max(ridge, self._noise_floor(features)))
+
+    def _noise_floor(self, features: Scaled) -> float:
+        """Return the ridge that noise alone asks for: directions in which there is less than noise count for little."""
+        tasks = len(self.problem.scenario.classes)
+        return (
+            largest_noise(self.noise, features.n_features, tasks) / features.n * float((1 / features.scale**2).mean())
         )
 
 
