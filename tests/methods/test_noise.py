@@ -97,18 +97,20 @@ def test_many_samples_are_learned_through_the_noise_and_few_are_not() -> None:
     assert np.mean([score(12) for _ in range(8)]) < 0.8
 
 
-def test_more_samples_do_not_make_it_worse_where_inputs_are_correlated() -> None:
-    """Directions that hardly vary are lost in noise, and must not count for much."""
+def test_directions_that_hardly_vary_do_no_harm() -> None:
     rng = np.random.default_rng(0)
-    mix = rng.normal(0, 1, (3, 30))
-    means = rng.normal(0, 1.5, (6, 3))
+    mix, means, n = rng.normal(0, 1, (4, 36)), rng.normal(0, 1, (6, 4)), 480
 
-    def score(n: int) -> float:
-        y = np.arange(n) % 6
-        x = (means[y] + rng.normal(0, 0.3, (n, 3))) @ mix + rng.normal(0, 0.02, (n, 30))
-        return ContinualClassifier("slda", settings={"noise": 0.03}).fit(x[: n // 2], y[: n // 2]).score(x, y)
+    def score() -> float:
+        y = np.arange(2 * n) % 6
+        x = (means[y] + rng.normal(0, 0.4, (2 * n, 4))) @ mix + rng.normal(0, 0.3, (2 * n, 36))
+        model = ContinualClassifier("slda", settings={"noise": 0.03})
+        for k in range(3):
+            rows = np.flatnonzero(y[:n] // 2 == k)
+            model.partial_fit(x[rows], y[rows])
+        return model.score(x[n:], y[n:])
 
-    assert np.mean([score(2000) for _ in range(4)]) > 0.9
+    assert np.mean([score() for _ in range(4)]) > 0.8
 
 
 def test_epsilon_by_summing_the_concentrated_privacy_of_three_releases() -> None:
