@@ -17,7 +17,6 @@ file        from what the file keeps: for sums by the leverage h(x)·P⁻¹h(x),
 from __future__ import annotations
 
 import argparse
-import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -28,11 +27,11 @@ import torch
 from rich.progress import track
 from sklearn.metrics import roc_auc_score
 
+from benchmarks import stored
 from benchmarks.common import ROOT
-from benchmarks.own_data.courses import FOLDER, samples_of
+from benchmarks.own_data.courses import samples_of
 from benchmarks.page import put
 from relive import ContinualClassifier
-from relive._util.files import write_atomic
 from relive._util.seeds import stream
 from relive._util.threads import threads
 from relive.methods.closed_form import ClosedForm
@@ -145,12 +144,12 @@ def run(options: argparse.Namespace) -> None:
             result = attack(*key, options.data)
             if result is not None:
                 found.append(result)
-                write_atomic(OUTPUT, (json.dumps([asdict(a) for a in found], indent=1) + "\n").encode())
+                stored.write(OUTPUT, [asdict(a) for a in found])
 
 
 def read() -> list[Attacked]:
     """Return what is stored."""
-    return [Attacked(**values) for values in json.loads(OUTPUT.read_text())] if OUTPUT.exists() else []
+    return [Attacked(**values) for values in stored.read(OUTPUT, [])]
 
 
 def table(found: list[Attacked]) -> str:
@@ -170,16 +169,5 @@ def table(found: list[Attacked]) -> str:
     return "\n".join(text)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("do", choices=("run", "write"))
-    parser.add_argument("--data", type=Path, default=FOLDER, help="where prepared data sets are kept")
-    options = parser.parse_args()
-    if options.do == "run":
-        run(options)
-    else:
-        put(PAGE, "attacks", table(read()))
-
-
 if __name__ == "__main__":
-    main()
+    stored.commands(__doc__, run, lambda: put(PAGE, "attacks", table(read())))

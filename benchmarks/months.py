@@ -7,7 +7,6 @@ python -m benchmarks.months write                              # the table and f
 from __future__ import annotations
 
 import argparse
-import json
 import warnings
 from pathlib import Path
 
@@ -16,12 +15,12 @@ import torch
 from matplotlib.figure import Figure
 from rich.progress import track
 
+from benchmarks import stored
 from benchmarks.common import ROOT
-from benchmarks.own_data.courses import COURSES, FOLDER, lessons, samples_of
+from benchmarks.own_data.courses import COURSES, lessons, samples_of
 from benchmarks.own_data.learner import Setting
 from benchmarks.own_data.learners import LEARNERS
 from benchmarks.page import put
-from relive._util.files import write_atomic
 from relive.report.figures import save
 
 COURSE = "package-sections"
@@ -64,12 +63,12 @@ def run(options: argparse.Namespace) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             found.setdefault(name, {})[str(seed)] = months(name, seed, options.data)
-        write_atomic(OUTPUT, (json.dumps(found, indent=1) + "\n").encode())
+        stored.write(OUTPUT, found)
 
 
 def read() -> Found:
     """Return what is stored."""
-    found: Found = json.loads(OUTPUT.read_text()) if OUTPUT.exists() else {}
+    found: Found = stored.read(OUTPUT, {})
     return found
 
 
@@ -101,18 +100,11 @@ def figure(found: Found) -> Figure:
     return drawn
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("do", choices=("run", "write"))
-    parser.add_argument("--data", type=Path, default=FOLDER, help="where prepared data sets are kept")
-    parser.add_argument("--seeds", type=int, default=3)
-    options = parser.parse_args()
-    if options.do == "run":
-        run(options)
-        return
+def write() -> None:
+    """Put the table and the figure into the documentation."""
     put(PAGE, "months", table(read()))
     save(figure(read()), ROOT / "docs/pictures", "months", ("png",))
 
 
 if __name__ == "__main__":
-    main()
+    stored.commands(__doc__, run, write)

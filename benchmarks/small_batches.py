@@ -1,13 +1,12 @@
 """Ten samples at a time against whole tasks: accuracy, and what an update costs. Writes docs/own-data.md's table.
 
-python -m benchmarks.small_batches run [--data FOLDER] [--seeds 3]    # what is missing in reproduction/small-batches.json
+python -m benchmarks.small_batches run [--data FOLDER] [--seeds 3]
 python -m benchmarks.small_batches write
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import time
 from pathlib import Path
@@ -18,11 +17,11 @@ import torch
 from rich.progress import track
 from sklearn.model_selection import train_test_split
 
+from benchmarks import stored
 from benchmarks.common import ROOT
-from benchmarks.own_data.courses import FOLDER, samples_of
+from benchmarks.own_data.courses import samples_of
 from benchmarks.page import put
 from relive import ContinualClassifier
-from relive._util.files import write_atomic
 
 OUTPUT, PAGE = ROOT / "reproduction/small-batches.json", ROOT / "docs/own-data.md"
 TEN = 10
@@ -73,14 +72,14 @@ def run(options: argparse.Namespace) -> None:
     keys = [(name, seed) for seed in range(options.seeds) for name in CASES if str(seed) not in found.get(name, {})]
     for name, seed in track(keys, "learning"):
         found.setdefault(name, {})[str(seed)] = taught(*CASES[name], seed, options.data)
-        write_atomic(OUTPUT, (json.dumps(found, indent=1) + "\n").encode())
+        stored.write(OUTPUT, found)
     found["update"] = {method: update(method) for method in ("discriminant", "analytic")}
-    write_atomic(OUTPUT, (json.dumps(found, indent=1) + "\n").encode())
+    stored.write(OUTPUT, found)
 
 
 def read() -> Found:
     """Return what is stored."""
-    found: Found = json.loads(OUTPUT.read_text()) if OUTPUT.exists() else {}
+    found: Found = stored.read(OUTPUT, {})
     return found
 
 
@@ -96,17 +95,5 @@ def table(found: Found) -> str:
     return "\n".join([*text, "", f"Ten more samples of {FEATURES} features take {times} of CPU time."])
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("do", choices=("run", "write"))
-    parser.add_argument("--data", type=Path, default=FOLDER, help="where prepared data sets are kept")
-    parser.add_argument("--seeds", type=int, default=3)
-    options = parser.parse_args()
-    if options.do == "run":
-        run(options)
-    else:
-        put(PAGE, "small-batches", table(read()))
-
-
 if __name__ == "__main__":
-    main()
+    stored.commands(__doc__, run, lambda: put(PAGE, "small-batches", table(read())))
