@@ -22,12 +22,13 @@ from relive._util.seeds import stream
 from relive._util.threads import threads
 from relive.classifier import learning, parameters, selfreport, waiting
 from relive.classifier.answers import class_probabilities, without_forgotten
-from relive.classifier.bookkeeping import Bookkeeping, read_only
+from relive.classifier.bookkeeping import Bookkeeping
 from relive.classifier.choice import AUTO, Choice
 from relive.classifier.evaluation import Evaluation, evaluate
 from relive.classifier.features import Features
 from relive.classifier.labels import kind_of, label_array
-from relive.classifier.lessons import Change, Lesson, Name
+from relive.classifier.learned import Learned
+from relive.classifier.lessons import Name
 from relive.classifier.training import OnTrainingStep
 from relive.core.learner import Learner
 from relive.networks import GenerativeClassifier
@@ -36,7 +37,7 @@ from relive.networks.catalogue import EncoderFactory
 Array = npt.NDArray[Any]
 
 
-class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class ContinualClassifier(Learned, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier that goes on learning new classes without keeping old data.
 
     Each call of :meth:`partial_fit` teaches it one task. Classes and tasks need not be known beforehand: the output
@@ -334,37 +335,10 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         save(self, Path(path))
 
-    # ---- what was learned ----------------------------------------------------------------------------------------
-
-    @property
-    def classes_(self) -> Array:
-        """The labels met so far, and those declared, sorted; to read only."""
-        return self.bookkeeping_.classes
-
-    @property
-    def labels_(self) -> Array:
-        """The labels met so far, in the order in which they were met; to read only."""
-        return read_only(self.bookkeeping_.labels)
-
-    @property
-    def lessons_(self) -> tuple[Lesson, ...]:
-        """What is remembered about each task."""
-        return self.bookkeeping_.lessons
-
-    @property
-    def n_tasks_(self) -> int:
-        """How many tasks were learned."""
-        return sum(lesson.batches for lesson in self.lessons_)
-
     @property
     def pending_(self) -> int:
         """How many samples wait to be learned: answers do not know them yet."""
         return len(self.waiting_) if self.waiting_ is not None else 0
-
-    @property
-    def changes_(self) -> tuple[Change, ...]:
-        """What was done to classes after they were learned."""
-        return self.bookkeeping_.changes
 
     # ---- learning and changing -----------------------------------------------------------------------------------
 

@@ -15,9 +15,9 @@ import numpy.typing as npt
 
 from relive._util.errors import InputError
 from relive.classifier import parameters
-from relive.classifier.bookkeeping import GONE, Array, Bookkeeping, read_only
+from relive.classifier.bookkeeping import GONE, Array, Bookkeeping
 from relive.classifier.features import LIMIT, Features
-from relive.classifier.lessons import Lesson
+from relive.classifier.learned import Learned
 from relive.classifier.modelheader import REFUSED, Header, described, not_whole, require
 from relive.core.scenarios import SCENARIOS, Scenario
 from relive.inference.encoders import bounded, encoder_of
@@ -33,7 +33,7 @@ class NeedsTorchError(InputError):
     """A model's answers cannot be computed without torch; the message says why."""
 
 
-class Predictor:
+class Predictor(Learned):
     """What a model's file answers. Attributes are those of ``ContinualClassifier``.
 
     Parameters
@@ -101,21 +101,6 @@ class Predictor:
     def pending_(self) -> int:
         """How many samples wait to be learned: answers do not know them yet."""
         return self.header.pending
-
-    @property
-    def classes_(self) -> Array:
-        """The labels met so far, and those declared, sorted; to read only."""
-        return self.bookkeeping_.classes
-
-    @property
-    def labels_(self) -> Array:
-        """The labels met so far, in the order in which they were met; to read only."""
-        return read_only(self.bookkeeping_.labels)
-
-    @property
-    def lessons_(self) -> tuple[Lesson, ...]:
-        """What is remembered about each task."""
-        return self.bookkeeping_.lessons
 
 
 SAMPLES, TASK = "samples", "task"  # the graph's inputs: (n, features) float64, and (n,) int64 tasks' numbers
