@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from relive.methods.closed_form import Sums
+from relive.methods.sums import Sums
 
 FLOOR = 0.01  # τ
 LOWEST, USUAL, HIGHEST = -6, -2, 2  # powers of ten among which the strength is looked for

@@ -18,8 +18,9 @@ import torch
 from torch import Tensor
 
 from relive.methods.catalogue import METHODS
-from relive.methods.closed_form import ClosedForm, Sums
+from relive.methods.closed_form import ClosedForm
 from relive.methods.ridge import chosen_ridge, scales
+from relive.methods.sums import Sums
 
 
 class SLDA(ClosedForm):
