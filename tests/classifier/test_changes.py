@@ -30,7 +30,7 @@ def rows(*classes: int, n: int = 40, skip: int = 0) -> tuple[Any, Any]:
 
 def closed(method: str, scenario: str, *, forgettable: bool = False) -> ContinualClassifier:
     settings = SMALL if method in ("analytic", "discriminant", "domains") else None
-    return ContinualClassifier(method, scenario, settings=settings, forgettable=forgettable)
+    return ContinualClassifier(method, scenario, settings=settings, forgettable=forgettable, calibrate=False)
 
 
 def taught(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from relive.methods.novelty import RIDGE, Novelty
+from relive.methods.catalogue import NOVELTY_RIDGE
+from relive.methods.novelty import Novelty
 from relive.methods.sums import Sums
 
 
@@ -20,8 +21,8 @@ def test_both_distances_from_sums_are_those_from_samples() -> None:
 
     scale = h.std(0)
     within = sum((h[y == c] - h[y == c].mean(0)).T @ (h[y == c] - h[y == c].mean(0)) for c in range(3)) / 60
-    inverse = np.linalg.inv(within / np.outer(scale, scale) + RIDGE * np.eye(5))
-    general = np.linalg.inv(np.cov(h.T, bias=True) / np.outer(scale, scale) + RIDGE * np.eye(5))
+    inverse = np.linalg.inv(within / np.outer(scale, scale) + NOVELTY_RIDGE * np.eye(5))
+    general = np.linalg.inv(np.cov(h.T, bias=True) / np.outer(scale, scale) + NOVELTY_RIDGE * np.eye(5))
     for row, (near, relative) in zip(asked, Novelty.of(sums)(torch.from_numpy(asked)).tolist(), strict=True):
         differences = [(row - h[y == c].mean(0)) / scale for c in range(3)]
         expected = min(d @ inverse @ d for d in differences)

@@ -18,10 +18,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from relive.methods.catalogue import NOVELTY_RIDGE
 from relive.methods.ridge import scales
 from relive.methods.sums import Sums
-
-RIDGE = 0.01  # of both distances
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,7 @@ class Metric:
     def of(cls, covariance: Tensor, scale: Tensor, centres: Tensor) -> Metric:
         """Return the distance that a covariance gives."""
         eye = torch.eye(len(scale), dtype=scale.dtype, device=scale.device)
-        root = torch.linalg.cholesky(covariance / torch.outer(scale, scale) + RIDGE * eye)
+        root = torch.linalg.cholesky(covariance / torch.outer(scale, scale) + NOVELTY_RIDGE * eye)
         return cls(scale, root, _whitened(centres / scale, root))
 
     def __call__(self, h: Tensor) -> Tensor:

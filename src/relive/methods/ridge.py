@@ -25,12 +25,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from relive.methods.catalogue import STILL
 from relive.methods.sums import Sums
 
 FLOOR = 0.01  # τ
 LOWEST, USUAL, HIGHEST = -6, -2, 2  # powers of ten among which the strength is looked for
 MANY = 4  # samples per feature from which cross-validation decides
-STILL = 1e-6  # a feature that varies by less than this share of the most variable one does not vary
 
 
 def scales(sums: Sums) -> Tensor:

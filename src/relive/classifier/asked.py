@@ -1,0 +1,203 @@
+r"""What came out when a model was asked about samples that it had not learned, or not yet: numbers, no samples.
+
+Two things follow. *A temperature*: the sum of :math:`-\log p_T(y|x)` is kept at every temperature of a grid
+(:mod:`relive.classifier.calibration`). *What is usual*: of some samples it is kept how unlike everything learned they
+were, in several ways j (:meth:`relive.core.method.Method.novelty`, and how close the other answers were). A new sample
+is as unusual in one way as the share of known ones that are as unlike or more, :math:`p_j`; in all ways together its
+strangeness is Fisher's statistic,
+
+.. math:: s(x) = -\sum_j \log p_j(x)
+
+and its familiarity the share of known ones that are as strange or more. Refusing what is less familiar than 0.05 is
+refusing about 5 % of samples like those learned, whatever the distribution (Vovk et al. 2005, "Algorithmic learning in a
+random world"): the model that was asked differs from the model of now only in what was learned since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from relive._util.errors import InputError
+from relive.classifier.calibration import SMALLEST, TEMPERATURES, losses, temperature
+
+Array = npt.NDArray[Any]
+KEPT = 64  # samples of each class of which it is kept how unlike everything learned they were
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """What came out so far; nothing here is changed in place.
+
+    Attributes
+    ----------
+    losses
+        (classes, temperatures) the summed losses of each class's samples.
+    count
+        (classes,) how many samples of each class were asked about.
+    scores, owner
+        (kept, kinds) how unlike everything learned some of them were, and (kept,) which class each is of.
+    learned
+        How many samples the model had learned when it was asked last.
+    usual
+        The temperature that is usual for the method.
+    """
+
+    losses: Array
+    count: Array
+    scores: Array
+    owner: Array
+    learned: int = 0
+    usual: float = 1.0
+
+    @classmethod
+    def nothing(cls, usual: float = 1.0) -> Asked:
+        """Return what is known before anything was asked."""
+        zeros = np.zeros((0, len(TEMPERATURES)))
+        return cls(zeros, np.zeros(0), np.zeros((0, 0)), np.zeros(0, np.int64), usual=usual)
+
+    def with_more(
+        self, probabilities: Array, column: Array, classes: Array, scores: Array, learned: int, seed: int
+    ) -> Asked:
+        """Return it with samples that were asked about now.
+
+        Parameters
+        ----------
+        probabilities, column
+            (n, labels) at temperature 1, and (n,) which label is right.
+        classes
+            (n,) the class of each sample.
+        scores
+            (n, kinds) how unlike everything learned each sample is.
+        learned
+            How many samples the model has learned.
+        seed
+            Which of them are kept is drawn from it.
+        """
+        n = max(len(self.count), int(classes.max()) + 1)
+        total = np.zeros((n, len(TEMPERATURES)))
+        count = np.zeros(n)
+        total[: len(self.losses)], count[: len(self.count)] = self.losses, self.count
+        kept, owner = list(self.scores), self.owner.tolist()
+        rng = np.random.default_rng([seed, int(count.sum())])
+        places: dict[int, list[int]] = {}
+        for place, c in enumerate(owner):
+            places.setdefault(c, []).append(place)
+        for c, score in zip(classes.tolist(), scores, strict=True):  # each of a class's samples is as likely to stay
+            mine = places.setdefault(c, [])
+            count[c] += 1
+            if len(mine) < KEPT:
+                mine.append(len(kept))
+                kept.append(score)
+                owner.append(c)
+            elif (drawn := int(rng.integers(int(count[c])))) < KEPT:
+                kept[mine[drawn]] = score
+        for c in np.unique(classes):
+            mine = classes == c
+            total[c] += losses(probabilities[mine], column[mine])
+        return replace(
+            self, losses=total, count=count, scores=np.array(kept), owner=np.array(owner, np.int64), learned=learned
+        )
+
+    def without(self, gone: Sequence[int]) -> Asked:
+        """Return it without what came out for the samples of some classes."""
+        total, count = self.losses.copy(), self.count.copy()
+        there = [c for c in gone if c < len(count)]
+        total[there], count[there] = 0, 0
+        stays = ~np.isin(self.owner, list(gone))
+        return replace(self, losses=total, count=count, scores=self.scores[stays], owner=self.owner[stays])
+
+    @property
+    def temperature(self) -> float:
+        """The temperature that suits; 1 if nothing was asked."""
+        return temperature(self.losses.sum(0), self.usual) if self.count.any() else 1.0
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers are kept."""
+        return int(self.losses.size + self.count.size + self.scores.size + self.owner.size)
+
+    def familiarity(self, scores: Array) -> Array:
+        """Return the share of known samples that are as strange as these or stranger, (n,), given (n, kinds)."""
+        if not len(self.scores):
+            raise InputError(
+                "this model was never asked about samples that it had not learned, so that it cannot tell what is "
+                "unusual: have it learn one more task, with calibrate=True, and for a network with holdout=0.1"
+            )
+        if scores.shape[1] != self.scores.shape[1]:
+            raise InputError(
+                f"a sample has {scores.shape[1]} kinds of novelty, and this model knows {self.scores.shape[1]}"
+            )
+        known, weight = self.scores, self.count[self.owner] / np.bincount(self.owner)[self.owner]
+        strange, strange_known = np.zeros(len(scores)), np.zeros(len(known))
+        for mine, theirs in zip(scores.T, known.T, strict=True):
+            strange -= np.log(_share_above(mine, theirs, weight, 1))
+            strange_known -= np.log(_share_above(theirs, theirs, weight, 0))
+        return _share_above(strange, strange_known, weight, 1)
+
+    def check_share(self, reject: Any) -> float:
+        """Return the share of samples to be refused as a number; refuse one that cannot be reached."""
+        if not isinstance(reject, int | float | np.number) or isinstance(reject, bool) or not 0 < float(reject) < 1:
+            raise InputError(f"reject = {reject!r}: it must be a number between 0 and 1, such as 0.05, or None")
+        n = len(self.scores)
+        if n and (n + 1) * float(reject) < 1:
+            raise InputError(
+                f"reject = {reject}: this model has been asked about {n} samples only, too few to tell what only so "
+                f"few of them are like: give at least {1 / (n + 1):.3f}"
+            )
+        return float(reject)
+
+    def to_arrays(self) -> dict[str, Array]:
+        """Return it as arrays by name."""
+        return {"losses": self.losses, "count": self.count, "scores": self.scores, "owner": self.owner}
+
+
+def asked_from(arrays: Mapping[str, Array], learned: int, usual: float, n_classes: int) -> Asked:
+    """Return what was asked, from arrays that may be anything.
+
+    Raises
+    ------
+    ValueError
+        If they cannot be.
+    """
+    total, count, scores, owner = (arrays[name] for name in ("losses", "count", "scores", "owner"))
+    n = len(count)
+    fits = total.shape == (n, len(TEMPERATURES)) and count.shape == (n,) and n <= n_classes and scores.ndim == 2
+    fits = fits and owner.shape == (len(scores),) and owner.dtype == np.int64
+    fits = fits and bool(np.isin(owner, np.arange(n)).all())
+    fits = fits and all(a.dtype == np.float64 and bool(np.isfinite(a).all()) for a in (total, count, scores))
+    if not fits or not (count >= 0).all() or not (count[owner] > 0).all() or not TEMPERATURES[0] <= usual <= 64:
+        raise ValueError("what it was asked about")
+    return Asked(total, count, scores, owner, learned, usual)
+
+
+def closeness(probabilities: Array) -> Array:
+    """Return how close all other answers together are to the best, log p(others) / p(best), (n,): the unsurer the more.
+
+    >>> closeness(np.array([[0.5, 0.5], [1.0, 0.0]])).round().tolist()
+    [0.0, -691.0]
+    """
+    best = probabilities.argmax(1)[:, None]
+    top = np.take_along_axis(probabilities, best, 1)[:, 0]
+    others = probabilities.copy()
+    np.put_along_axis(others, best, 0.0, 1)
+    score: Array = np.log(np.maximum(others.sum(1), SMALLEST)) - np.log(top)
+    return score
+
+
+def strangeness_scores(probabilities: Array, kinds: Array | None) -> Array:
+    """Return in which ways, and how much, samples are unlike everything learned, (n, kinds + 1)."""
+    unsure = closeness(probabilities)[:, None]
+    return unsure if kinds is None else np.concatenate([kinds, unsure], 1)
+
+
+def _share_above(values: Array, known: Array, weight: Array, itself: int) -> Array:
+    """Return the weighted share of known values that are no smaller, (n,); a new value itself counts as one of them."""
+    order = np.argsort(known)
+    above = np.append(np.cumsum(weight[order][::-1])[::-1], 0.0)  # (known + 1,) the weight from each place on
+    share: Array = (itself + above[np.searchsorted(known[order], values)]) / (1 + weight.sum())
+    return share
