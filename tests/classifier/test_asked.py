@@ -55,7 +55,8 @@ def test_of_many_samples_some_scores_are_kept_and_each_counts_for_more(monkeypat
     monkeypatch.setattr(module, "KEPT", 10)
     scores = [[float(i)] for i in range(1000)]
     asked = asked_about(scores, [0] * 990 + [1] * 10)
-    assert np.bincount(asked.owner).tolist() == [10, 10] and asked.count.tolist() == [990, 10]
+    assert np.bincount(asked.owner).tolist() == [10, 10]
+    assert asked.count.tolist() == [990, 10]
     assert asked.scores[asked.owner == 0].mean() == pytest.approx(495, abs=300)  # not the first ten, nor the last
     assert asked.familiarity(np.array([[995.5]]))[0] == pytest.approx((1 + 5) / 1001)
 
@@ -73,7 +74,7 @@ def test_what_was_learned_is_refused_as_often_as_said_and_unknown_classes_more()
 
 def test_calibration_changes_no_answer_and_nothing_that_was_learned() -> None:
     one, other = taught((0, 1, 2), (3, 4, 5)), taught((0, 1, 2), (3, 4, 5), calibrate=False)
-    assert one.temperature_ > 1 and other.temperature_ == 1
+    assert one.temperature_ > other.temperature_ == 1
     np.testing.assert_array_equal(one.predict(X), other.predict(X))
     for name, tensor in other.learner_.state().items():
         np.testing.assert_array_equal(one.learner_.state()[name].numpy(), tensor.numpy(), err_msg=name)
@@ -89,7 +90,9 @@ def test_a_forgotten_class_takes_along_what_was_asked_about_it_and_others_keep_t
     assert model.asked_ is before
     model.forget("c3")
     gone = np.flatnonzero(before.count)[3]
-    assert model.asked_.count[gone] == 0 and not model.asked_.losses[gone].any() and gone not in model.asked_.owner
+    assert model.asked_.count[gone] == 0
+    assert not model.asked_.losses[gone].any()
+    assert gone not in model.asked_.owner
     np.testing.assert_array_equal(model.asked_.scores, before.scores[before.owner != gone])
     assert model.asked_.numbers < before.numbers
 
@@ -109,14 +112,17 @@ def test_a_network_is_asked_about_what_it_held_out_and_learns_the_same_bits() ->
     rows = TRAIN & (Y < 3)
     short: dict[str, Any] = {"iterations": 30, "hidden": 20}
     nothing = ContinualClassifier("none", **short).fit(X[rows], Y[rows])
-    assert nothing.temperature_ == 1 and not len(nothing.asked_.scores)
+    assert nothing.temperature_ == 1
+    assert not len(nothing.asked_.scores)
     with pytest.raises(InputError, match="holdout"):
         nothing.predict(X, reject=0.05)
-    for more in ({"holdout": 0.2}, {"early_stopping": True, "validation_fraction": 0.2}):
+    held_out: list[dict[str, Any]] = [{"holdout": 0.2}, {"early_stopping": True, "validation_fraction": 0.2}]
+    for more in held_out:
         asked, not_asked = (ContinualClassifier("none", **short, **more, calibrate=c) for c in (True, False))
         asked.fit(X[rows], Y[rows])
         not_asked.fit(X[rows], Y[rows])
-        assert asked.asked_.count.sum() > 20 and asked.asked_.scores.shape[1] == 1
+        assert asked.asked_.count.sum() > 20
+        assert asked.asked_.scores.shape[1] == 1
         for name, tensor in not_asked.learner_.state().items():
             np.testing.assert_array_equal(asked.learner_.state()[name].numpy(), tensor.numpy(), err_msg=name)
         assert (asked.predict(X[TEST & (Y < 3)], reject=0.1) == -1).mean() < 0.3

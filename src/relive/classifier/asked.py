@@ -9,8 +9,8 @@ strangeness is Fisher's statistic,
 .. math:: s(x) = -\sum_j \log p_j(x)
 
 and its familiarity the share of known ones that are as strange or more. Refusing what is less familiar than 0.05 is
-refusing about 5 % of samples like those learned, whatever the distribution (Vovk et al. 2005, "Algorithmic learning in a
-random world"): the model that was asked differs from the model of now only in what was learned since.
+refusing about 5 % of samples like those learned, whatever the distribution (Vovk et al. 2005, "Algorithmic learning in
+a random world"): the model that was asked differs from the model of now only in what was learned since.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from relive._util.errors import InputError
-from relive.classifier.calibration import SMALLEST, TEMPERATURES, losses, temperature
+from relive.classifier.calibration import FADES, SMALLEST, TEMPERATURES, losses, temperature
 
 Array = npt.NDArray[Any]
 KEPT = 64  # samples of each class of which it is kept how unlike everything learned they were
@@ -44,7 +44,7 @@ class Asked:
     learned
         How many samples the model had learned when it was asked last.
     usual
-        The temperature that is usual for the method.
+        The temperature that is usual for the method; 1 if nothing is to be calibrated.
     """
 
     losses: Array
@@ -81,7 +81,7 @@ class Asked:
         n = max(len(self.count), int(classes.max()) + 1)
         total = np.zeros((n, len(TEMPERATURES)))
         count = np.zeros(n)
-        total[: len(self.losses)], count[: len(self.count)] = self.losses, self.count
+        total[: len(self.losses)], count[: len(self.count)] = FADES * self.losses, self.count
         kept, owner = list(self.scores), self.owner.tolist()
         rng = np.random.default_rng([seed, int(count.sum())])
         places: dict[int, list[int]] = {}
@@ -113,8 +113,8 @@ class Asked:
 
     @property
     def temperature(self) -> float:
-        """The temperature that suits; 1 if nothing was asked."""
-        return temperature(self.losses.sum(0), self.usual) if self.count.any() else 1.0
+        """The temperature that suits; what is usual if nothing was asked."""
+        return temperature(self.losses.sum(0), self.usual)
 
     @property
     def numbers(self) -> int:

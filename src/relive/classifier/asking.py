@@ -3,7 +3,7 @@
 Samples that were held out (``holdout``, or for early stopping) were not learned anyway. A method in closed form needs
 none: a copy takes some of a task's samples back (:meth:`relive.core.method.Method.unlearn`), and is asked about them;
 the model itself has learned them all. A network that held nothing out is not asked: what it was trained on tells
-nothing, and a part that is not trained on would cost accuracy.
+nothing, and a part that is not trained on would cost accuracy. Its temperature is the one that is usual for the method.
 
 Each time, the output layer is solved once more. In tasks of fewer than 20 samples that would take longer than learning
 them, so that a copy is asked only when as many samples were learned since as there were at the last time.

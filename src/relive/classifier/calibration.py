@@ -2,9 +2,9 @@ r"""How far a model's confidence can be trusted: a temperature, learned from sam
 
 A part of every task is asked about before it is learned. Its labels are known, so that the mean of
 :math:`-\log p_T(y|x)` with :math:`p_T \propto p^{1/T}` tells which temperature T suits; of this only the sum for each T
-of a grid is kept. Few samples say little, so that T is drawn towards what is usual, as if by a wide normal prior of its
-logarithm. Dividing all logits by T changes no answer (Guo et al. 2017, "On calibration of modern neural networks",
-ICML).
+of a grid is kept. Sums of earlier tasks count for half as much with each new one, because the model has changed. Few
+samples say little, so that T is drawn towards what is usual for the method, as if by a normal prior of its logarithm.
+Dividing all logits by T changes no answer (Guo et al. 2017, "On calibration of modern neural networks", ICML).
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 Array = npt.NDArray[Any]
 TEMPERATURES = 2.0 ** np.linspace(-3, 6, 37)
-SPREAD = 1.0  # of the prior: one octave either way is nothing unusual
+SPREAD = 0.5  # of the prior, in octaves
+FADES = 0.5  # what losses count for when the next task is asked about: the model that had them is gone
 SMALLEST = 1e-300  # probabilities below are rounding
 
 

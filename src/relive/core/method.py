@@ -48,7 +48,7 @@ class Method:
     heeds_tasks: ClassVar[bool] = True  # whether it makes a difference in which tasks samples came, in Class-IL
     can_forget: ClassVar[bool] = False  # whether it heeds ``problem.forgettable``
     can_unlearn: ClassVar[bool] = False  # whether it can take back samples that it has learned
-    usual_temperature: ClassVar[float] = 1.0  # that its probabilities need to be calibrated, as far as is known
+    usual_temperature: ClassVar[float] = 1.0  # that calibrated its probabilities best on the data sets of the benchmark
     forgets_exactly: bool = False  # whether a class that it forgets leaves no trace; known once it was built
     facts: ClassVar[MethodFacts]  # optional: a user's class may say title, settings' limits and so on as attributes
     problem: Problem

@@ -51,7 +51,6 @@ class ClosedForm(Method, ABC):
     heeds_tasks = False
     can_forget = True
     can_unlearn = True
-    usual_temperature = 4.0
     needs_products: ClassVar[bool] = True
     sums_: Sums | None = None
     by_class_: list[Tensor]  # where classes are forgettable: the products of each, instead of those of all

@@ -43,6 +43,7 @@ from relive.networks.feedback import latent
 class GenerativeReplay(Method):
     """What the three methods share; a subclass sets the two switches."""
 
+    usual_temperature = 2**0.5  # what is replayed is answered surer than it should be
     soft: ClassVar[bool]
     one_network: ClassVar[bool]
 
