@@ -26,6 +26,7 @@ from relive._util.errors import InputError
 from relive.classifier.calibration import FADES, SMALLEST, TEMPERATURES, losses, temperature
 
 Array = npt.NDArray[Any]
+SURE = -30.0  # the log of how much less likely all other answers are; further down makes no difference
 KEPT = 64  # samples of each class of which it is kept how unlike everything learned they were
 
 
@@ -40,7 +41,8 @@ class Asked:
     count
         (classes,) how many samples of each class were asked about.
     scores, owner
-        (kept, kinds) how unlike everything learned some of them were, and (kept,) which class each is of.
+        (kept, kinds) how unlike everything learned some of them were, NaN where that was not known yet, and (kept,)
+        which class each is of.
     learned
         How many samples the model had learned when it was asked last.
     usual
@@ -169,7 +171,8 @@ def asked_from(arrays: Mapping[str, Array], learned: int, usual: float, n_classe
     fits = total.shape == (n, len(TEMPERATURES)) and count.shape == (n,) and n <= n_classes and scores.ndim == 2
     fits = fits and owner.shape == (len(scores),) and owner.dtype == np.int64
     fits = fits and bool(np.isin(owner, np.arange(n)).all())
-    fits = fits and all(a.dtype == np.float64 and bool(np.isfinite(a).all()) for a in (total, count, scores))
+    fits = fits and all(a.dtype == np.float64 and bool(np.isfinite(a).all()) for a in (total, count))
+    fits = fits and scores.dtype == np.float64 and not np.isinf(scores).any()
     if not fits or not (count >= 0).all() or not (count[owner] > 0).all() or not TEMPERATURES[0] <= usual <= 64:
         raise ValueError("what it was asked about")
     return Asked(total, count, scores, owner, learned, usual)
@@ -178,26 +181,35 @@ def asked_from(arrays: Mapping[str, Array], learned: int, usual: float, n_classe
 def closeness(probabilities: Array) -> Array:
     """Return how close all other answers together are to the best, log p(others) / p(best), (n,): the unsurer the more.
 
-    >>> closeness(np.array([[0.5, 0.5], [1.0, 0.0]])).round().tolist()
-    [0.0, -691.0]
+    Very sure ones are all the same: how sure they are depends on which classes there are besides, and new ones come.
+
+    >>> closeness(np.array([[0.5, 0.5], [1.0, 0.0]])).tolist()
+    [0.0, -30.0]
     """
     best = probabilities.argmax(1)[:, None]
     top = np.take_along_axis(probabilities, best, 1)[:, 0]
     others = probabilities.copy()
     np.put_along_axis(others, best, 0.0, 1)
-    score: Array = np.log(np.maximum(others.sum(1), SMALLEST)) - np.log(top)
+    score: Array = np.maximum(np.log(np.maximum(others.sum(1), SMALLEST)) - np.log(top), SURE)
     return score
 
 
-def strangeness_scores(probabilities: Array, kinds: Array | None) -> Array:
-    """Return in which ways, and how much, samples are unlike everything learned, (n, kinds + 1)."""
-    unsure = closeness(probabilities)[:, None]
+def strangeness_scores(probabilities: Array, kinds: Array | None, n_labels: int) -> Array:
+    """Return in which ways, and how much, samples are unlike everything learned, (n, kinds + 1).
+
+    Whoever knows one label only is always sure: how close other answers are is not known then.
+    """
+    unsure = closeness(probabilities)[:, None] if n_labels > 1 else np.full((len(probabilities), 1), np.nan)
     return unsure if kinds is None else np.concatenate([kinds, unsure], 1)
 
 
 def _share_above(values: Array, known: Array, weight: Array, itself: int) -> Array:
-    """Return the weighted share of known values that are no smaller, (n,); a new value itself counts as one of them."""
+    """Return the weighted share of known values that are no smaller, (n,); a new value itself counts as one of them.
+
+    Of a value that is not known (NaN) nothing can be told: half of all.
+    """
+    known, weight = known[~np.isnan(known)], weight[~np.isnan(known)]
     order = np.argsort(known)
     above = np.append(np.cumsum(weight[order][::-1])[::-1], 0.0)  # (known + 1,) the weight from each place on
     share: Array = (itself + above[np.searchsorted(known[order], values)]) / (1 + weight.sum())
-    return share
+    return np.where(np.isnan(values), 0.5, share)

@@ -73,7 +73,7 @@ def ask(
     x, classes = held_out.inputs(slice(None)), np.array(new.classes)[held_out.labels.cpu().numpy()]
     p = label_probabilities(learner, books, x, learner.seen - 1)
     kinds = learner.novelty(x)
-    scores = strangeness_scores(p, None if kinds is None else kinds.cpu().numpy())
+    scores = strangeness_scores(p, None if kinds is None else kinds.cpu().numpy(), len(books.labels))
     return before.with_more(p, np.array(books.meaning)[classes], classes, scores, learned, seed)
 
 

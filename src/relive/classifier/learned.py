@@ -76,7 +76,7 @@ class Learned(ABC):
         return self._familiarity(X, self._answers(X, task))
 
     def _familiarity(self, X: Any, probabilities: Array) -> Array:
-        return self.asked_.familiarity(strangeness_scores(probabilities, self._novelty(X)))
+        return self.asked_.familiarity(strangeness_scores(probabilities, self._novelty(X), len(self.labels_)))
 
     @property
     def temperature_(self) -> float:

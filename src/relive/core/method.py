@@ -107,7 +107,7 @@ class Method:
     def novelty(self, net: Classifier, x: Tensor) -> Tensor | None:
         """Return how unlike everything learned each input is, (n, kinds), the larger the more; None if none is known.
 
-        Each kind is looked at by itself, and only its order counts.
+        Each kind is looked at by itself, and only its order counts. NaN says that one is not known yet.
         """
         return None
 

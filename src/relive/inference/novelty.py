@@ -61,7 +61,7 @@ class Novelty:
         """Return how unlike everything learned samples with features h (n, features) are, (n, kinds)."""
         h = h.astype(np.float64)
         near = self.near(h)
-        kinds = [near, near - self.general(h)]
+        kinds = [near, near - self.general(h) if len(self.near.centres) > 1 else np.full_like(near, np.nan)]
         if self.gaussians is not None:
             own = self.gaussians
             moved = own.white @ (h[:, : own.means.shape[1]].T - own.means[:, :, None])  # (classes, inputs, n)

@@ -75,6 +75,7 @@ class Novelty:
         return cls(Metric.of(within, scale, sums.means), Metric.of(sums.covariance, scale, one))
 
     def __call__(self, h: Tensor) -> Tensor:
-        """Return how unlike what was learned each row is in two ways, (n, 2)."""
+        """Return how unlike what was learned each row is in two ways, (n, 2); the second is not known of one class."""
         near = self.near(h)
-        return torch.stack([near, near - self.general(h)], 1)
+        relative = near - self.general(h) if len(self.near.centres) > 1 else torch.full_like(near, torch.nan)
+        return torch.stack([near, relative], 1)
