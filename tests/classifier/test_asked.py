@@ -43,12 +43,20 @@ def test_familiarity_by_a_plain_loop() -> None:
 
     def strange(row: list[float], itself: int) -> float:
         shares = [(itself + sum(k[j] >= row[j] for k in known)) / 5 for j in range(2)]
-        return -float(np.log(shares).sum())
+        beyond = max(row[0] - 4, 0) / (4 - 2.5) + max(row[1] - 9, 0) / (9 - 3)
+        return beyond - float(np.log(shares).sum())
 
-    for row in ([2.5, 2.0], [10.0, 10.0], [0.0, -1.0]):
+    for row in ([2.5, 2.0], [10.0, 10.0], [0.0, -1.0], [100.0, -1.0]):
         mine = strange(row, 1)
         expected = (1 + sum(strange(k, 0) >= mine - 1e-12 for k in known)) / 5
         assert asked.familiarity(np.array([row]))[0] == pytest.approx(expected)
+
+
+def test_what_is_far_beyond_everything_in_one_way_is_refused_however_usual_it_is_in_others() -> None:
+    rng = np.random.default_rng(0)
+    asked = asked_about(rng.normal(size=(100, 4)).tolist(), [0] * 50 + [1] * 50)
+    assert asked.familiarity(np.array([[100.0, -3, -3, -3]]))[0] == pytest.approx(1 / 101)
+    assert asked.familiarity(np.array([[-3.0, -3, -3, -3]]))[0] == 1
 
 
 def test_of_many_samples_some_scores_are_kept_and_each_counts_for_more(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,11 +6,12 @@ were, in several ways j (:meth:`relive.core.method.Method.novelty`, and how clos
 is as unusual in one way as the share of known ones that are as unlike or more, :math:`p_j`; in all ways together its
 strangeness is Fisher's statistic,
 
-.. math:: s(x) = -\sum_j \log p_j(x)
+.. math:: s(x) = \sum_j -\log p_j(x) + b_j(x)
 
-and its familiarity the share of known ones that are as strange or more. Refusing what is less familiar than 0.05 is
-refusing about 5 % of samples like those learned, whatever the distribution (Vovk et al. 2005, "Algorithmic learning in
-a random world"): the model that was asked differs from the model of now only in what was learned since.
+with b how far a sample is beyond all known ones, where the share can say no more; and its familiarity is the share of
+known ones that are as strange or more. Refusing what is less familiar than 0.05 is refusing about 5 % of samples like
+those learned, whatever the distribution (Vovk et al. 2005, "Algorithmic learning in a random world"): the model that was
+asked differs from the model of now only in what was learned since.
 """
 
 from __future__ import annotations
@@ -137,7 +138,7 @@ class Asked:
         known, weight = self.scores, self.count[self.owner] / np.bincount(self.owner)[self.owner]
         strange, strange_known = np.zeros(len(scores)), np.zeros(len(known))
         for mine, theirs in zip(scores.T, known.T, strict=True):
-            strange -= np.log(_share_above(mine, theirs, weight, 1))
+            strange += _beyond(mine, theirs) - np.log(_share_above(mine, theirs, weight, 1))
             strange_known -= np.log(_share_above(theirs, theirs, weight, 0))
         return _share_above(strange, strange_known, weight, 1)
 
@@ -201,6 +202,16 @@ def strangeness_scores(probabilities: Array, kinds: Array | None, n_labels: int)
     """
     unsure = closeness(probabilities)[:, None] if n_labels > 1 else np.full((len(probabilities), 1), np.nan)
     return unsure if kinds is None else np.concatenate([kinds, unsure], 1)
+
+
+def _beyond(values: Array, known: Array) -> Array:
+    """Return how far values are beyond all known ones, (n,), in units of how far the last known is from the middle."""
+    known = known[~np.isnan(known)]
+    if not len(known):
+        return np.zeros(len(values))
+    top, middle = known.max(), np.median(known)
+    beyond: Array = np.nan_to_num(np.maximum(values - top, 0) / max(top - middle, 1e-9))
+    return beyond
 
 
 def _share_above(values: Array, known: Array, weight: Array, itself: int) -> Array:
