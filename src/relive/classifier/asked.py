@@ -10,8 +10,8 @@ strangeness is Fisher's statistic,
 
 with b how far a sample is beyond all known ones, where the share can say no more; and its familiarity is the share of
 known ones that are as strange or more. Refusing what is less familiar than 0.05 is refusing about 5 % of samples like
-those learned, whatever the distribution (Vovk et al. 2005, "Algorithmic learning in a random world"): the model that was
-asked differs from the model of now only in what was learned since.
+those learned, whatever the distribution (Vovk et al. 2005, "Algorithmic learning in a random world"): the model that
+was asked differs from the model of now only in what was learned since.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 Array = npt.NDArray[Any]
 TEMPERATURES = 2.0 ** np.linspace(-3, 6, 37)
-SPREAD = 0.5  # of the prior, in octaves
+SPREAD = 0.25  # of the prior, in octaves
 FADES = 0.5  # what losses count for when the next task is asked about: the model that had them is gone
 SMALLEST = 1e-300  # probabilities below are rounding
 

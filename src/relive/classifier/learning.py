@@ -80,11 +80,11 @@ def learn_samples(
         if not is_shipped(draft.choice_.method):
             parameters.check_no_samples(given, learner.method_state(), samples.train)
         agreement = {} if first else selfreport.agreement(draft.learner_, learner, draft.seed_)
-        usual = learner.method.usual_temperature if draft.calibrate else 1.0
-        asked = Asked.nothing(usual) if first else draft.asked_
+        asked = Asked.nothing() if first else draft.asked_
         if draft.calibrate:
             held_out = Examples(draft.features_.rows(data[tested]), torch.from_numpy(whole.target[tested]))
-            asked = ask(asked, learner, books, new, samples, held_out, draft.seed_)
+            usual = learner.method.usual_temperature(len(books.labels))
+            asked = ask(replace(asked, usual=usual), learner, books, new, samples, held_out, draft.seed_)
         test = _test(learner, books, draft.features_.inputs(data[tested]), whole.label[tested]) if tested.any() else {}
     lesson = Lesson(
         name=new.name,

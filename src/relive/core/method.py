@@ -48,7 +48,6 @@ class Method:
     heeds_tasks: ClassVar[bool] = True  # whether it makes a difference in which tasks samples came, in Class-IL
     can_forget: ClassVar[bool] = False  # whether it heeds ``problem.forgettable``
     can_unlearn: ClassVar[bool] = False  # whether it can take back samples that it has learned
-    usual_temperature: ClassVar[float] = 1.0  # that calibrated its probabilities best on the data sets of the benchmark
     forgets_exactly: bool = False  # whether a class that it forgets leaves no trace; known once it was built
     facts: ClassVar[MethodFacts]  # optional: a user's class may say title, settings' limits and so on as attributes
     problem: Problem
@@ -103,6 +102,10 @@ class Method:
     def unlearn(self, net: Classifier, parts: Sequence[Part]) -> None:
         """Take back samples of ``after_task``, as if they had not been among them; for methods that ``can_unlearn``."""
         raise NotImplementedError(f"{type(self).__name__} cannot take back what it has learned")
+
+    def usual_temperature(self, n_classes: int) -> float:
+        """Return the temperature that calibrates probabilities of so many classes best, as far as is known."""
+        return 1.0
 
     def novelty(self, net: Classifier, x: Tensor) -> Tensor | None:
         """Return how unlike everything learned each input is, (n, kinds), the larger the more; None if none is known.

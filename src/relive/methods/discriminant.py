@@ -18,6 +18,7 @@ This method is our own; a weight of 1/4 was best among 1/8, 1/4, 1/2 and 1 on va
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import ClassVar
 
@@ -41,7 +42,6 @@ class Discriminant(ClosedForm):
     """A linear discriminant on random features, and a Gaussian per class."""
 
     facts: ClassVar = METHODS["discriminant"]
-    usual_temperature = 4.0  # it counts the same evidence twice
     squares_: list[Tensor] | None = None
 
     def __init__(self, numbers: float = 2e6) -> None:
@@ -128,6 +128,9 @@ class Discriminant(ClosedForm):
             columns.append(-0.5 * white.square().sum(0) - root.diagonal().log().sum() + (count / self.sums.n).log())
         return torch.stack(columns, 1)
 
+    def usual_temperature(self, n_classes: int) -> float:
+        return usual_temperature(n_classes)
+
     def novelty(self, net: Classifier, x: Tensor) -> Tensor | None:
         """Return the distances, and minus the log density of the likeliest class."""
         distances, there = super().novelty(net, x), self.sums.count > 0
@@ -150,3 +153,12 @@ class Discriminant(ClosedForm):
         super().load_state(state)
         self.squares_ = [whole(packed, self.n_inputs_) for packed in state["squares"]]
         self.roots_ = self._roots()
+
+
+def usual_temperature(n_classes: int) -> float:
+    """Return 1.5 √C: the evidence is counted twice, and the more often the more classes there are.
+
+    >>> usual_temperature(4)
+    3.0
+    """
+    return 1.5 * math.sqrt(n_classes)

@@ -42,7 +42,7 @@ from relive.data.tasks import Task
 from relive.methods.analytic import CLASSES
 from relive.methods.catalogue import METHODS
 from relive.methods.closed_form import CHUNK
-from relive.methods.discriminant import Discriminant
+from relive.methods.discriminant import Discriminant, usual_temperature
 from relive.methods.input_gaussians import log_density, moments_of, samples_of, with_squares
 from relive.methods.sums import Sums
 from relive.networks import Classifier
@@ -99,7 +99,6 @@ class Domains(Method):
     facts: ClassVar = METHODS["domains"]
     takes_steps = False
     can_unlearn = True
-    usual_temperature = 4.0
 
     def __init__(self, numbers: float = 1.5e6) -> None:
         self.numbers = numbers
@@ -147,6 +146,9 @@ class Domains(Method):
         for part in learned:
             mine = next((domain for domain in self.domains_ if part.task in domain.tasks), None)
             (mine or self._home_of(part)).learn(part)
+
+    def usual_temperature(self, n_classes: int) -> float:
+        return usual_temperature(n_classes)
 
     def unlearn(self, net: Classifier, parts: Sequence[Part]) -> None:
         for part in parts:

@@ -43,7 +43,6 @@ from relive.networks.feedback import latent
 class GenerativeReplay(Method):
     """What the three methods share; a subclass sets the two switches."""
 
-    usual_temperature = 2**0.5  # what is replayed is answered surer than it should be
     soft: ClassVar[bool]
     one_network: ClassVar[bool]
 
@@ -51,6 +50,9 @@ class GenerativeReplay(Method):
         self.problem = problem
         network = FeedbackClassifier if self.one_network else ClassifierWithVAE
         return network(problem.sizes, rng)
+
+    def usual_temperature(self, n_classes: int) -> float:
+        return math.sqrt(2)  # what is replayed is answered surer than it should be
 
     def before_task(self, net: Classifier, known: int) -> None:
         self.teacher_ = copy.deepcopy(generative(net)).requires_grad_(False)

@@ -26,7 +26,9 @@ class LwF(Method):
     """Distil the previous model on the inputs of the current task."""
 
     facts: ClassVar = METHODS["lwf"]
-    usual_temperature = 4.0
+
+    def usual_temperature(self, n_classes: int) -> float:
+        return 4.0
 
     def before_task(self, net: Classifier, known: int) -> None:
         self.teacher_ = copy.deepcopy(net).requires_grad_(False)
