@@ -66,7 +66,8 @@ def test_of_many_samples_some_scores_are_kept_and_each_counts_for_more(monkeypat
     assert np.bincount(asked.owner).tolist() == [10, 10]
     assert asked.count.tolist() == [990, 10]
     assert asked.scores[asked.owner == 0].mean() == pytest.approx(495, abs=300)  # not the first ten, nor the last
-    assert asked.familiarity(np.array([[995.5]]))[0] == pytest.approx((1 + 5) / 1001)
+    rows_of_one = 10 * 20 / 1000  # ten of twenty rows, but 1 % of the samples that they stand for
+    assert asked.familiarity(np.array([[995.5]]))[0] == pytest.approx((1 + rows_of_one) / 21)
 
 
 def test_what_was_learned_is_refused_as_often_as_said_and_unknown_classes_more() -> None:
@@ -103,6 +104,13 @@ def test_a_forgotten_class_takes_along_what_was_asked_about_it_and_others_keep_t
     assert gone not in model.asked_.owner
     np.testing.assert_array_equal(model.asked_.scores, before.scores[before.owner != gone])
     assert model.asked_.numbers < before.numbers
+
+
+def test_what_was_asked_last_counts_most() -> None:
+    p, zero = np.full((10, 2), 0.5), np.zeros(10, int)
+    low, high = np.zeros((10, 1)), np.ones((10, 1))
+    asked = Asked.nothing().with_more(p, zero, zero, low, 10, 0).with_more(p, zero, zero + 1, high, 20, 0)
+    assert asked.familiarity(np.array([[0.5]]))[0] == pytest.approx((1 + 20 * 2 / 3) / 21)  # weights 1/2 and 1, of 20
 
 
 def test_ten_at_a_time_is_asked_now_and_then() -> None:

@@ -10,8 +10,8 @@ strangeness is Fisher's statistic,
 
 with b how far a sample is beyond all known ones, where the share can say no more; and its familiarity is the share of
 known ones that are as strange or more. Refusing what is less familiar than 0.05 is refusing about 5 % of samples like
-those learned, whatever the distribution (Vovk et al. 2005, "Algorithmic learning in a random world"): the model that
-was asked differs from the model of now only in what was learned since.
+those learned, whatever the distribution (Vovk et al. 2005, "Algorithmic learning in a random world"), as far as the
+model that was asked is that of now. It is not: what was asked last counts most.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ class Asked:
         (classes, temperatures) the summed losses of each class's samples.
     count
         (classes,) how many samples of each class were asked about.
+    last
+        (classes,) how many times the model had been asked when it was last asked about a class; 0 for never.
     scores, owner
         (kept, kinds) how unlike everything learned some of them were, NaN where that was not known yet, and (kept,)
         which class each is of.
@@ -52,6 +54,7 @@ class Asked:
 
     losses: Array
     count: Array
+    last: Array
     scores: Array
     owner: Array
     learned: int = 0
@@ -61,7 +64,7 @@ class Asked:
     def nothing(cls, usual: float = 1.0) -> Asked:
         """Return what is known before anything was asked."""
         zeros = np.zeros((0, len(TEMPERATURES)))
-        return cls(zeros, np.zeros(0), np.zeros((0, 0)), np.zeros(0, np.int64), usual=usual)
+        return cls(zeros, np.zeros(0), np.zeros(0), np.zeros((0, 0)), np.zeros(0, np.int64), usual=usual)
 
     def with_more(
         self, probabilities: Array, column: Array, classes: Array, scores: Array, learned: int, seed: int
@@ -82,9 +85,10 @@ class Asked:
             Which of them are kept is drawn from it.
         """
         n = max(len(self.count), int(classes.max()) + 1)
-        total = np.zeros((n, len(TEMPERATURES)))
-        count = np.zeros(n)
-        total[: len(self.losses)], count[: len(self.count)] = FADES * self.losses, self.count
+        more = n - len(self.count)
+        total, count = np.pad(FADES * self.losses, ((0, more), (0, 0))), np.pad(self.count, (0, more))
+        last = np.pad(self.last, (0, more))
+        last[classes] = last.max() + 1
         kept, owner = list(self.scores), self.owner.tolist()
         rng = np.random.default_rng([seed, int(count.sum())])
         places: dict[int, list[int]] = {}
@@ -103,7 +107,13 @@ class Asked:
             mine = classes == c
             total[c] += losses(probabilities[mine], column[mine])
         return replace(
-            self, losses=total, count=count, scores=np.array(kept), owner=np.array(owner, np.int64), learned=learned
+            self,
+            losses=total,
+            count=count,
+            last=last,
+            scores=np.array(kept),
+            owner=np.array(owner, np.int64),
+            learned=learned,
         )
 
     def without(self, gone: Sequence[int]) -> Asked:
@@ -122,7 +132,7 @@ class Asked:
     @property
     def numbers(self) -> int:
         """How many numbers are kept."""
-        return int(self.losses.size + self.count.size + self.scores.size + self.owner.size)
+        return sum(array.size for array in self.to_arrays().values())
 
     def familiarity(self, scores: Array) -> Array:
         """Return the share of known samples that are as strange as these or stranger, (n,), given (n, kinds)."""
@@ -135,12 +145,19 @@ class Asked:
             raise InputError(
                 f"a sample has {scores.shape[1]} kinds of novelty, and this model knows {self.scores.shape[1]}"
             )
-        known, weight = self.scores, self.count[self.owner] / np.bincount(self.owner)[self.owner]
+        known, weight = self.scores, self._weight()
         strange, strange_known = np.zeros(len(scores)), np.zeros(len(known))
         for mine, theirs in zip(scores.T, known.T, strict=True):
             strange += _beyond(mine, theirs) - np.log(_share_above(mine, theirs, weight, 1))
             strange_known -= np.log(_share_above(theirs, theirs, weight, 0))
         return _share_above(strange, strange_known, weight, 1)
+
+    def _weight(self) -> Array:
+        """Return what each kept row counts for, (kept,): 1 on average, and half as much with each time asked since."""
+        weight = self.count[self.owner] / np.bincount(self.owner)[self.owner]
+        weight *= FADES ** (self.last.max() - self.last[self.owner])
+        scaled: Array = weight * (len(weight) / weight.sum())
+        return scaled
 
     def check_share(self, reject: Any) -> float:
         """Return the share of samples to be refused as a number; refuse one that cannot be reached."""
@@ -156,7 +173,8 @@ class Asked:
 
     def to_arrays(self) -> dict[str, Array]:
         """Return it as arrays by name."""
-        return {"losses": self.losses, "count": self.count, "scores": self.scores, "owner": self.owner}
+        names = ("losses", "count", "last", "scores", "owner")
+        return {name: getattr(self, name) for name in names}
 
 
 def asked_from(arrays: Mapping[str, Array], learned: int, usual: float, n_classes: int) -> Asked:
@@ -167,16 +185,18 @@ def asked_from(arrays: Mapping[str, Array], learned: int, usual: float, n_classe
     ValueError
         If they cannot be.
     """
-    total, count, scores, owner = (arrays[name] for name in ("losses", "count", "scores", "owner"))
+    total, count, last, scores, owner = (arrays[name] for name in ("losses", "count", "last", "scores", "owner"))
     n = len(count)
-    fits = total.shape == (n, len(TEMPERATURES)) and count.shape == (n,) and n <= n_classes and scores.ndim == 2
+    fits = total.shape == (n, len(TEMPERATURES)) and count.shape == last.shape == (n,) and n <= n_classes
+    fits = fits and scores.ndim == 2
     fits = fits and owner.shape == (len(scores),) and owner.dtype == np.int64
     fits = fits and bool(np.isin(owner, np.arange(n)).all())
-    fits = fits and all(a.dtype == np.float64 and bool(np.isfinite(a).all()) for a in (total, count))
+    fits = fits and all(a.dtype == np.float64 and bool(np.isfinite(a).all()) for a in (total, count, last))
     fits = fits and scores.dtype == np.float64 and not np.isinf(scores).any()
-    if not fits or not (count >= 0).all() or not (count[owner] > 0).all() or not TEMPERATURES[0] <= usual <= 64:
+    fits = fits and bool((count >= 0).all() and (last >= 0).all() and (count[owner] > 0).all())
+    if not fits or not TEMPERATURES[0] <= usual <= TEMPERATURES[-1]:
         raise ValueError("what it was asked about")
-    return Asked(total, count, scores, owner, learned, usual)
+    return Asked(total, count, last, scores, owner, learned, usual)
 
 
 def closeness(probabilities: Array) -> Array:
