@@ -27,4 +27,5 @@ class Own(Learner):
     @property
     def numbers_kept(self) -> int:
         learner, features = self.model.learner_, self.model.features_
-        return learner.n_parameters + learner.method.stored_numbers([]) + features.mean.size + features.scale.size
+        kept = learner.n_parameters + learner.method.stored_numbers([]) + self.model.asked_.numbers
+        return kept + features.mean.size + features.scale.size

@@ -658,6 +658,31 @@ def test_answers_in_a_file(run: Run, home: Path, files: Path, made: Path) -> Non
     assert all_bytes(home) == before
 
 
+def test_unusual_samples_are_refused_on_request(run: Run) -> None:
+    x, y = digits(0, 1, 2, 3, n=60)
+    strange, _ = digits(7, n=30)
+    np.savez("learn.npz", X=x, y=y)
+    np.savez("ask.npz", X=np.concatenate([x[:60], strange, 255 - strange]), y=np.repeat([0, 7], [60, 60]))
+    assert run("fit", M, "learn.npz", "--method", "slda", "--holdout", "0")[0] == 0
+    code, out, err = run("predict", M, "ask.npz", "--reject", "5%")
+    labels = out.split()[1:]
+    assert code == 0
+    assert labels[-30:] == ["unknown"] * 30
+    assert labels[:60].count("unknown") < 10
+    assert f"({labels.count('unknown')} of 120)" in err
+    assert run("predict", M, "ask.npz", "--reject", "0.05")[1] == out
+    as_json = json.loads(run("predict", M, "ask.npz", "--reject", "5%", "--format", "json")[1])
+    assert [str(row["label"]) for row in as_json] == labels
+    for wrong in ("few", "0", "200%"):
+        code, out, err = run("predict", M, "ask.npz", "--reject", wrong)
+        assert (code, out) == (2, "")
+        assert "0.05" in err
+    assert run("fit", "n.safetensors", "learn.npz", "--holdout", "0", *SMALL)[0] == 0
+    code, out, err = run("predict", "n.safetensors", "ask.npz", "--reject", "5%")
+    assert (code, out) == (2, "")
+    assert "holdout" in err
+
+
 def test_what_is_odd_is_said(run: Run, files: Path, made: Path) -> None:
     x, _ = digits(7, n=3)
     np.savez("odd.npz", X=x, y=[7, 7, 7])

@@ -16,10 +16,11 @@ from relive.core.learner import Learner
 from relive.core.scenarios import scenario_of
 from relive.data.tasks import Examples, Task
 from relive.methods import make_method, ridge
-from relive.methods.closed_form import ClosedForm, Sums
+from relive.methods.closed_form import ClosedForm
 from relive.methods.ridge import best_fit, fit
 from relive.methods.scaled import Scaled
 from relive.methods.slda import linear_discriminant
+from relive.methods.sums import Sums
 from relive.networks.pictures import Picture
 from relive.networks.random_features import ConvolutionalFeatures
 from tests import plain

@@ -10,8 +10,8 @@ import torch
 from sklearn.datasets import load_iris
 
 from relive import ContinualClassifier
-from relive.methods.closed_form import Sums
 from relive.methods.noise import add_noise, clipped, largest_noise, radius, repaired
+from relive.methods.sums import Sums
 
 D = 60
 
@@ -49,6 +49,12 @@ def test_noise_is_never_drawn_again() -> None:
     x, y = load_iris(return_X_y=True)
     one, other = (ContinualClassifier("slda", settings={"noise": 0.1}, random_state=0).fit(x, y) for _ in range(2))
     assert not np.array_equal(one.predict_proba(x), other.predict_proba(x))
+
+
+def test_nothing_else_is_kept_of_samples_that_noise_hides() -> None:
+    x, y = load_iris(return_X_y=True)
+    hidden, plain = (ContinualClassifier("slda", settings={"noise": noise}).fit(x, y) for noise in (0.1, 0.0))
+    assert hidden.asked_.numbers == 0 < plain.asked_.numbers
 
 
 def test_where_classes_are_forgettable_each_one_s_products_have_noise() -> None:

@@ -8,10 +8,10 @@ from torch import Tensor
 
 from relive._util.seeds import stream
 from relive.methods import scaled
-from relive.methods.closed_form import Sums
 from relive.methods.ridge import best_fit, fit
 from relive.methods.scaled import Scaled
 from relive.methods.slda import linear_discriminant
+from relive.methods.sums import Sums
 
 
 def few_samples(n: int = 40, d: int = 200) -> tuple[Tensor, Tensor]:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from benchmarks.serving import replace_file, two_models, under_load
+from sklearn.datasets import load_digits
 from starlette.applications import Starlette
 
 import relive
@@ -87,6 +88,25 @@ def test_answers_are_those_of_the_model(method: str, scenario: str, tmp_path: Pa
     if task:
         status, said = ask(app, "/predict?task_column=which", "\n".join(lines).encode(), CSV)
         assert (status, said["labels"]) == (200, model.predict(x, task).tolist())
+
+
+def test_what_is_unusual_is_refused_on_request(tmp_path: Path) -> None:
+    x, y = load_digits(return_X_y=True)
+    model = ContinualClassifier("slda").fit(x[y < 5], y[y < 5])
+    model.save(tmp_path / "model")
+    app = served(tmp_path / "model")
+    some = np.concatenate([x[y < 5][:40], x[y > 4][:40], x[:5] + 100])
+    asked = {"samples": some.tolist(), "reject": 0.05}
+    status, said = ask(app, "/predict", json.dumps(asked).encode(), JSON)
+    expected = ["unknown" if c == -1 else c for c in model.predict(some, reject=0.05).tolist()]
+    assert (status, said["labels"]) == (200, expected)
+    assert said["labels"][-5:] == ["unknown"] * 5
+    lines = [",".join(f"f{i}" for i in range(64)), *(",".join(map(str, row)) for row in some)]
+    assert ask(app, "/predict?reject=0.05", "\n".join(lines).encode(), CSV)[1]["labels"] == expected
+    for wrong in ("5%", 0, 2):
+        status, said = ask(app, "/predict", json.dumps(asked | {"reject": wrong}).encode(), JSON)
+        assert (status, "between 0 and 1" in said["error"]) == (400, True)
+    assert ask(app, "/predict?reject=few", "\n".join(lines).encode(), CSV)[0] == 400
 
 
 def test_csv_names_must_be_those_learned(tmp_path: Path) -> None:

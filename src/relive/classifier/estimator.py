@@ -21,13 +21,16 @@ from relive._util.fidelity import Fidelity
 from relive._util.seeds import stream
 from relive._util.threads import threads
 from relive.classifier import learning, parameters, selfreport, waiting
-from relive.classifier.answers import class_probabilities, without_forgotten
-from relive.classifier.bookkeeping import Bookkeeping, read_only
+from relive.classifier.answers import without_forgotten
+from relive.classifier.asked import Asked
+from relive.classifier.asking import label_probabilities
+from relive.classifier.bookkeeping import Bookkeeping
 from relive.classifier.choice import AUTO, Choice
 from relive.classifier.evaluation import Evaluation, evaluate
 from relive.classifier.features import Features
 from relive.classifier.labels import kind_of, label_array
-from relive.classifier.lessons import Change, Lesson, Name
+from relive.classifier.learned import Learned
+from relive.classifier.lessons import Name
 from relive.classifier.training import OnTrainingStep
 from relive.core.learner import Learner
 from relive.networks import GenerativeClassifier
@@ -36,7 +39,7 @@ from relive.networks.catalogue import EncoderFactory
 Array = npt.NDArray[Any]
 
 
-class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class ContinualClassifier(Learned, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier that goes on learning new classes without keeping old data.
 
     Each call of :meth:`partial_fit` teaches it one task. Classes and tasks need not be known beforehand: the output
@@ -82,6 +85,9 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     holdout
         A share of each class's samples in a task that is not learned but tested on; the figures are kept with the
         lesson. It is taken first, and early stopping holds its part out of what is left: no sample is in both.
+    calibrate
+        Whether to ask about samples that were not learned, and to keep what is needed to make probabilities fit how
+        often answers are right, and to notice unknown classes: :mod:`relive.classifier.asking` has the rule.
     consolidate_every
         For a method that trains a network: gather the samples of small batches in memory until there are so many, and
         learn them as one task. ``None`` takes every batch for a task. A closed form learns any batch at once, exactly.
@@ -137,6 +143,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     choice_: Choice
     seed_: int
     learner_: Learner
+    asked_: Asked
     notes_: dict[str, Any]
     waiting_: waiting.Waiting | None = None
 
@@ -159,6 +166,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 5,
         holdout: float = 0.0,
+        calibrate: bool = True,
         consolidate_every: int | None = None,
         allow_stored_data: bool = False,
         forgettable: bool = False,
@@ -182,6 +190,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
         self.holdout = holdout
+        self.calibrate = calibrate
         self.consolidate_every = consolidate_every
         self.allow_stored_data = allow_stored_data
         self.forgettable = forgettable
@@ -246,32 +255,23 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         return self._changed(learning.merge, labels, into)
 
-    def predict_proba(self, X: Any, task: Any = None) -> Array:
-        """Return the probability of every class of ``classes_``, (n_samples, n_classes).
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            What to classify.
-        task
-            In Task-IL, whose classes to choose from: a task's name, or one for each sample. Not given otherwise.
-        """
+    def _answers(self, X: Any, task: Any) -> Array:
         check_is_fitted(self)
-        x, labels = self.features_.inputs(self._data(X)), self.classes_
-        column = np.searchsorted(labels, self.labels_)  # of each class
-        probabilities, meaning = np.zeros((len(x), len(labels))), np.array(self.bookkeeping_.meaning)
-        task = task.tolist() if isinstance(task, Tensor) else task
+        x, column = self.features_.inputs(self._data(X)), np.searchsorted(self.classes_, self.labels_)  # of each label
+        probabilities, task = (
+            np.zeros((len(x), len(self.classes_))),
+            task.tolist() if isinstance(task, Tensor) else task,
+        )
         for k, rows in self.bookkeeping_.rows_by_task(task, len(x)):
             with self._threads():
-                classes, p = class_probabilities(self.learner_, x[rows], k)
-            np.add.at(probabilities, np.ix_(rows, column[meaning[classes]]), p.numpy())  # two may have one label
+                p = label_probabilities(self.learner_, self.bookkeeping_, x[rows], k)
+            probabilities[np.ix_(rows, column)] = p
         return probabilities
 
-    def predict(self, X: Any, task: Any = None) -> Array:
-        """Return the most likely class of every sample, (n_samples,); ``task`` as in :meth:`predict_proba`."""
-        best = self.predict_proba(X, task).argmax(1)
-        labels: Array = self.classes_[best]
-        return labels
+    def _novelty(self, X: Any) -> Array | None:
+        with self._threads():
+            kinds = self.learner_.novelty(self.features_.inputs(self._data(X)))
+        return kinds.cpu().numpy() if kinds is not None else None
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, task: Any = None) -> float:
         """Return the share of samples that are classified right; ``task`` as in :meth:`predict_proba`."""
@@ -334,37 +334,10 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         save(self, Path(path))
 
-    # ---- what was learned ----------------------------------------------------------------------------------------
-
-    @property
-    def classes_(self) -> Array:
-        """The labels met so far, and those declared, sorted; to read only."""
-        return self.bookkeeping_.classes
-
-    @property
-    def labels_(self) -> Array:
-        """The labels met so far, in the order in which they were met; to read only."""
-        return read_only(self.bookkeeping_.labels)
-
-    @property
-    def lessons_(self) -> tuple[Lesson, ...]:
-        """What is remembered about each task."""
-        return self.bookkeeping_.lessons
-
-    @property
-    def n_tasks_(self) -> int:
-        """How many tasks were learned."""
-        return sum(lesson.batches for lesson in self.lessons_)
-
     @property
     def pending_(self) -> int:
         """How many samples wait to be learned: answers do not know them yet."""
         return len(self.waiting_) if self.waiting_ is not None else 0
-
-    @property
-    def changes_(self) -> tuple[Change, ...]:
-        """What was done to classes after they were learned."""
-        return self.bookkeeping_.changes
 
     # ---- learning and changing -----------------------------------------------------------------------------------
 

@@ -94,6 +94,52 @@ def kind_of(labels: Array) -> str:
     return {"b": "booleans", "U": "strings"}.get(labels.dtype.kind, "numbers")
 
 
+UNKNOWN = "unknown"  # what is answered where a sample is refused, if labels are strings
+
+
+def with_unknown(labels: Array, refused: Array, known: Array) -> Array:
+    """Return answers (n,) in which those that are refused (n,) say so; ``known`` are the labels that a class has.
+
+    >>> with_unknown(np.array(["a", "b"]), np.array([True, False]), np.array(["a", "b"])).tolist()
+    ['unknown', 'b']
+    >>> with_unknown(np.array([3, 4], np.uint8), np.array([True, False]), np.array([3, 4])).tolist()
+    [-1, 4]
+    """
+    kind = kind_of(known)
+    marks: dict[str, Any] = {"strings": UNKNOWN, "numbers": -1, "booleans": None}
+    mark = marks[kind]
+    _check_free(mark, known)
+    answers: Array = labels.astype(object)
+    answers[refused] = mark
+    return answers if kind == "booleans" else np.array(answers.tolist(), dtype=_room_for(labels.dtype))
+
+
+def spoken(labels: Array, refused: Array, known: Array) -> list[Any]:
+    """Return answers as text has them: those that are refused are "unknown", whatever labels are.
+
+    >>> spoken(np.array([3, 4]), np.array([True, False]), np.array([3, 4]))
+    ['unknown', 4]
+    """
+    if refused.any():
+        _check_free(UNKNOWN, known)
+    return [UNKNOWN if no else label for label, no in zip(labels.tolist(), refused.tolist(), strict=True)]
+
+
+def _check_free(mark: Any, known: Array) -> None:
+    if mark in known.tolist():
+        raise InputError(
+            f"what is refused is answered with {mark!r}, and there is a class of that name: rename it "
+            "(model.rename, relive rename)"
+        )
+
+
+def _room_for(dtype: np.dtype[Any]) -> npt.DTypeLike:
+    """Return a type of labels that has room for what says unknown."""
+    if dtype.kind == "U":
+        return np.result_type(dtype, f"U{len(UNKNOWN)}")
+    return np.int64 if dtype.kind == "u" else dtype
+
+
 def joined(known: Array, new: Array) -> Array:
     """Return the known labels, then those that are new; none is changed by being put beside the others.
 

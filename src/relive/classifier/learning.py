@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 from sklearn.utils.validation import check_consistent_length
 from torch import Tensor
 
@@ -17,8 +18,9 @@ from relive._util.errors import InputError
 from relive._util.seeds import stream
 from relive._util.threads import threads
 from relive.classifier import changes, parameters, selfreport
-from relive.classifier.answers import class_probabilities
-from relive.classifier.bookkeeping import Array, Bookkeeping
+from relive.classifier.asked import Asked
+from relive.classifier.asking import ask, label_probabilities
+from relive.classifier.bookkeeping import GONE, Array, Bookkeeping
 from relive.classifier.choice import choose
 from relive.classifier.features import Features, warn_of_pixels
 from relive.classifier.labels import digest_of, label_array, warn_of_many_labels
@@ -26,6 +28,7 @@ from relive.classifier.lessons import Lesson
 from relive.classifier.training import OnTrainingStep, choose_tested, task_of, train
 from relive.core.learner import Learner
 from relive.core.scenarios import SCENARIOS, Scenario
+from relive.data.tasks import Examples
 from relive.methods import is_shipped, make_method, method_class
 
 if TYPE_CHECKING:
@@ -77,6 +80,11 @@ def learn_samples(
         if not is_shipped(draft.choice_.method):
             parameters.check_no_samples(given, learner.method_state(), samples.train)
         agreement = {} if first else selfreport.agreement(draft.learner_, learner, draft.seed_)
+        asked = Asked.nothing() if first else draft.asked_
+        if draft.calibrate:
+            held_out = Examples(draft.features_.rows(data[tested]), torch.from_numpy(whole.target[tested]))
+            usual = learner.method.usual_temperature(len(books.labels))
+            asked = ask(replace(asked, usual=usual), learner, books, new, samples, held_out, draft.seed_)
         test = _test(learner, books, draft.features_.inputs(data[tested]), whole.label[tested]) if tested.any() else {}
     lesson = Lesson(
         name=new.name,
@@ -90,7 +98,7 @@ def learn_samples(
         tested=test,
     )
     draft.bookkeeping_ = books.with_lesson(lesson, new.classes)
-    draft.learner_ = learner
+    draft.learner_, draft.asked_ = learner, asked
 
 
 def _gathered(draft: ContinualClassifier) -> Bookkeeping:
@@ -103,10 +111,7 @@ def _gathered(draft: ContinualClassifier) -> Bookkeeping:
 
 def _test(learner: Learner, books: Bookkeeping, x: Tensor, label: Array) -> dict[int, tuple[int, int]]:
     """Return for each label of held-out samples how many there are, and how many are answered right."""
-    classes, p = class_probabilities(learner, x, learner.seen - 1)
-    by_label = np.zeros((len(x), len(books.labels)))
-    np.add.at(by_label, np.ix_(np.arange(len(x)), np.array(books.meaning)[classes]), p.numpy())
-    right = by_label.argmax(1) == label
+    right = label_probabilities(learner, books, x, learner.seen - 1).argmax(1) == label
     return {int(c): (int((label == c).sum()), int(right[label == c].sum())) for c in np.unique(label)}
 
 
@@ -132,6 +137,9 @@ def forget(draft: ContinualClassifier, labels: Sequence[Any]) -> None:
     with threads(parameters.thread_count(draft.n_jobs)):
         draft.learner_ = copy.deepcopy(draft.learner_)
         draft.learner_.forget(draft.bookkeeping_.scenario_with())
+    draft.asked_ = draft.asked_.without(
+        [c for c, position in enumerate(draft.bookkeeping_.meaning) if position == GONE]
+    )
 
 
 def rename(draft: ContinualClassifier, old: Any, new: Any) -> None:

@@ -77,6 +77,7 @@ def save(model: ContinualClassifier, path: Path) -> None:
         "feature_names": getattr(model, "feature_names_in_", np.array([])).tolist(),
         "notes": model.notes_,
         "dreamt": {str(c): m.dreamt for c, m in enumerate(model.report()) if m.dreamt is not None},
+        "asked": {"learned": model.asked_.learned, "usual": model.asked_.usual},
         "versions": versions(),
     }
     tensors = {f"learner.{name}": tensor for name, tensor in model.learner_.state().items()}
@@ -88,6 +89,7 @@ def save(model: ContinualClassifier, path: Path) -> None:
             "declared": labels_to_json(waiting.declared),
         }
         tensors["waiting.x"] = torch.from_numpy(np.ascontiguousarray(waiting.data))
+    tensors |= {f"asked.{name}": torch.from_numpy(array) for name, array in model.asked_.to_arrays().items()}
     tensors["features.mean"] = torch.from_numpy(model.features_.mean)
     tensors["features.scale"] = torch.from_numpy(model.features_.scale)
     try:
@@ -135,10 +137,10 @@ def _model(header: Header, arrays: dict[str, Array]) -> ContinualClassifier:
     if header.feature_names:
         model.feature_names_in_ = np.array(header.feature_names, dtype=object)
     model.bookkeeping_ = header.bookkeeping
-    model.features_ = header.features
+    model.features_, model.asked_ = header.features, header.asked
     if header.waiting is not None:
         model.waiting_ = Waiting(*header.waiting)
-    elsewhere = ("features.", "waiting.") if header.waiting is not None else ("features.",)
+    elsewhere = ("features.", "asked.", *(["waiting."] if header.waiting is not None else []))
     tensors = {name: torch.from_numpy(a.copy()) for name, a in arrays.items() if not name.startswith(elsewhere)}
     require(all(name.startswith("learner.") for name in tensors), "it has tensors of something else")
     state = _upgraded(header.choice.method, {name.removeprefix("learner."): t for name, t in tensors.items()})

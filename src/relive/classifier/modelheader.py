@@ -16,13 +16,14 @@ from relive._util.errors import InputError, ReliveError
 from relive._util.fidelity import Fidelity
 from relive._util.registry import is_address
 from relive.classifier import parameters
+from relive.classifier.asked import Asked, asked_from
 from relive.classifier.bookkeeping import GONE, Array, Bookkeeping
 from relive.classifier.choice import AUTO, Choice
 from relive.classifier.features import Features
 from relive.classifier.lessons import Change, Lesson
 from relive.networks.catalogue import LIKELIHOODS
 
-KIND, VERSION = "relive model", 2  # 1 knew no changes of classes
+KIND, VERSION = "relive model", 3  # 1 knew no changes of classes, 2 nothing of what was asked
 REFUSED = (ReliveError, LookupError, TypeError, ValueError, AttributeError, RuntimeError, OverflowError)
 
 
@@ -43,6 +44,8 @@ class Header:
     dreamt
         The share of each class in what the model would replay, by its position in the labels; None if the file does
         not say.
+    asked
+        What came out for samples that were not learned.
     versions
         Of what wrote the file.
     """
@@ -57,6 +60,7 @@ class Header:
     bookkeeping: Bookkeeping
     waiting: tuple[Array, Array, Array] | None
     dreamt: dict[int, float] | None
+    asked: Asked
     versions: dict[str, str]
 
     @property
@@ -161,6 +165,7 @@ def header_of(said: dict[str, Any], arrays: dict[str, Array]) -> Header:
         books,
         _waiting(said["waiting"], arrays["waiting.x"], n) if "waiting" in said else None,
         _dreamt(said.get("dreamt"), len(labels)),
+        _asked(said.get("asked"), arrays, len(books.meaning)),
         said["versions"],
     )
 
@@ -254,6 +259,14 @@ def _dreamt(said: Any, n_labels: int) -> dict[int, float] | None:
     shares = {int(c): float(share) for c, share in said.items()}
     require(all(0 <= c < n_labels and 0 <= share <= 1 for c, share in shares.items()), "its shares of what is replayed")
     return shares
+
+
+def _asked(said: Any, arrays: dict[str, Array], n_classes: int) -> Asked:
+    """Return what was asked; nothing in a file of before."""
+    if said is None:
+        return Asked.nothing()
+    mine = {name.removeprefix("asked."): a for name, a in arrays.items() if name.startswith("asked.")}
+    return asked_from(mine, whole(said["learned"]), float(said["usual"]), n_classes)
 
 
 def _labels_from_json(values: dict[str, Any]) -> Array:

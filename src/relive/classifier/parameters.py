@@ -51,6 +51,7 @@ DEFAULTS: dict[str, Any] = {  # the estimator's, for who reads a model's file wi
     "validation_fraction": 0.1,
     "n_iter_no_change": 5,
     "holdout": 0.0,
+    "calibrate": True,
     "consolidate_every": None,
     "allow_stored_data": False,
     "forgettable": False,
@@ -72,7 +73,7 @@ def check(given: Parameters) -> None:
         raise unknown("scenario", given["scenario"], SCENARIOS)
     if given["likelihood"] not in ("auto", *LIKELIHOODS):
         raise unknown("likelihood", given["likelihood"], ["auto", *LIKELIHOODS])
-    for name in ("allow_stored_data", "forgettable"):
+    for name in ("allow_stored_data", "forgettable", "calibrate"):
         if not isinstance(given[name], bool):
             raise InputError(f"{name} = {given[name]!r}: it must be True or False")
     fidelity_from(given["fidelity"])

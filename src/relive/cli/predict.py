@@ -29,6 +29,14 @@ TASK = Annotated[str | None, typer.Option(metavar="NAME", help="In Task-IL: the 
 TASK_COLUMN = Annotated[
     str | None, typer.Option(metavar="COLUMN", help="In Task-IL: the column, or array in NPZ, with each sample's task.")
 ]
+REJECT = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SHARE",
+        help="Answer unknown where a sample is less usual than all but SHARE (5%, 0.05) of those learned.",
+        show_default="always a class",
+    ),
+]
 PROBA = Annotated[bool, typer.Option("--proba", help="Also the probability of every class.")]
 FORMATS = ("csv", "json")
 
@@ -37,6 +45,8 @@ EXAMPLES = """Examples:
 relive predict flowers.safetensors new.csv
 
 relive predict flowers.safetensors new.csv --proba --output answers.csv
+
+relive predict flowers.safetensors new.csv --reject 5%  (unknown: like hardly any sample that was learned)
 
 relive predict signs.safetensors photos/ --format json
 """
@@ -50,17 +60,21 @@ def command(
     task: TASK = None,
     task_column: TASK_COLUMN = None,
     proba: PROBA = False,
+    reject: REJECT = None,
     label: models.LABEL = None,
     x: models.X = None,
     y: models.Y = None,
     allow_code: models.ALLOW_CODE = False,
 ) -> None:
     """Print the class of every sample, in the order of DATA. If DATA has labels, the accuracy is said on stderr."""
+    from relive.classifier.labels import spoken
+
     output_format = _format(output, output_format)
     if output is not None:
         _check_output(output, model, data)
     if task is not None and task_column is not None:
         raise InputError("give either --task or --task-column, not both")
+    share = None if reject is None else share_from(reject)
     classifier = models.answering(models.real(model), allow_code=allow_code)
     samples = models.read(
         data,
@@ -71,9 +85,10 @@ def command(
         task_column=task_column,
     )
     with models.plain_errors():
-        probabilities = classifier.predict_proba(samples.x, tasks_of_samples(classifier, samples, task))
+        probabilities, refused = classifier.judged(samples.x, tasks_of_samples(classifier, samples, task), share)
     answers = classifier.classes_[probabilities.argmax(1)]
-    text = _written(output_format, samples, answers, classifier.classes_, probabilities if proba else None)
+    said = spoken(answers, refused, classifier.labels_)
+    text = _written(output_format, samples, said, classifier.classes_, probabilities if proba else None)
     if output is None:
         sys.stdout.write(text)
     else:
@@ -81,7 +96,7 @@ def command(
             write_atomic(output, text.encode(errors="backslashreplace"))  # a file's name may be no text
         except OSError as error:
             raise ReliveError(f"cannot write {output}: {error.strerror or error}") from error
-    _remark(classifier, samples, answers)
+    _remark(classifier, samples, answers, refused)
 
 
 def _format(output: Path | None, output_format: str | None) -> str:
@@ -117,11 +132,24 @@ def tasks_of_samples(model: Model, samples: Samples, task: str | None) -> Any:
     return names.get(task, task) if task is not None else None
 
 
-def _written(kind: str, samples: Samples, answers: Array, classes: Array, probabilities: Array | None) -> str:
+def share_from(text: str) -> float:
+    """Return the share that a text says.
+
+    >>> share_from("5%"), share_from("0.05")
+    (0.05, 0.05)
+    """
+    number, percent = text.strip().removesuffix("%"), text.strip().endswith("%")
+    try:
+        return float(number) / (100 if percent else 1)
+    except ValueError:
+        raise InputError(f"--reject {text}: it must be a share, such as 5% or 0.05") from None
+
+
+def _written(kind: str, samples: Samples, answers: list[Any], classes: Array, probabilities: Array | None) -> str:
     """Return the answers as CSV or JSON."""
     files = samples.files or [None] * len(answers)
     shares = probabilities.tolist() if probabilities is not None else [None] * len(answers)
-    rows = list(zip(files, answers.tolist(), shares, strict=True))
+    rows = list(zip(files, answers, shares, strict=True))
     if kind == "json":
         return json.dumps([_json_row(*row, classes) for row in rows], indent=1, ensure_ascii=False) + "\n"
     text = io.StringIO()
@@ -141,17 +169,19 @@ def _json_row(file: str | None, answer: Any, share: list[float] | None, classes:
     return row
 
 
-def _remark(model: Model, samples: Samples, answers: Array) -> None:
-    """Say on stderr how many answers are right, and which labels the model has never met."""
+def _remark(model: Model, samples: Samples, answers: Array, refused: Array) -> None:
+    """Say on stderr how many answers are refused or right, and which labels the model has never met."""
     from relive.classifier.labels import kind_of
 
-    if samples.y is None:
+    if refused.any():
+        err.print(f"refused {100 * refused.mean():.2f} % ({int(refused.sum())} of {len(refused)})")
+    if samples.y is None or refused.all():
         return
-    known, right = model.labels_, samples.y
+    known, right, answers = model.labels_, samples.y[~refused], answers[~refused]
     if kind_of(known) != kind_of(right):  # a folder's name is never a number
         known, right, answers = known.astype(str), right.astype(str), answers.astype(str)
     correct = int((answers == right).sum())
     err.print(f"accuracy {100 * correct / len(right):.2f} % ({correct} of {len(right)})")
-    foreign = sorted(set(right.tolist()) - set(known.tolist()))
+    foreign = sorted(set(samples.y.astype(right.dtype).tolist()) - set(known.tolist()))
     if foreign:
         err.print(f"note: the model has never met {', '.join(map(str, foreign))}", markup=False)

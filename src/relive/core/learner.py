@@ -299,6 +299,17 @@ class Learner:
             return self.method.logits(self.net, x, torch.full((len(x),), task, device=x.device))
 
     @torch.no_grad()
+    def novelty(self, x: Tensor) -> Tensor | None:
+        """Return in which ways, and how much, inputs are unlike everything learned, (n, kinds); None if unknown."""
+        with mode(self.net, training=False):
+            return self.method.novelty(self.net, x.to(self.problem.device))
+
+    @torch.no_grad()
+    def unlearn(self, parts: Sequence[Part]) -> None:
+        """Take back samples that were learned, where the method can."""
+        self.method.unlearn(self.net, [replace(part, examples=part.examples.to(self.problem.device)) for part in parts])
+
+    @torch.no_grad()
     def predict(self, x: Tensor, task: int) -> Tensor:
         """Return the most likely output unit of each input, (n,); only Task-IL makes use of ``task``."""
         active = self.scenario.active(task, max(self.seen, 1))

@@ -47,6 +47,8 @@ class Method:
     takes_steps: ClassVar[bool] = True  # whether it learns by gradient steps; a closed form learns in ``after_task``
     heeds_tasks: ClassVar[bool] = True  # whether it makes a difference in which tasks samples came, in Class-IL
     can_forget: ClassVar[bool] = False  # whether it heeds ``problem.forgettable``
+    hides_samples: bool = False  # whether noise hides single samples, so that nothing else may be kept of them
+    can_unlearn: ClassVar[bool] = False  # whether it can take back samples that it has learned
     forgets_exactly: bool = False  # whether a class that it forgets leaves no trace; known once it was built
     facts: ClassVar[MethodFacts]  # optional: a user's class may say title, settings' limits and so on as attributes
     problem: Problem
@@ -97,6 +99,21 @@ class Method:
         ``gone`` are ids of the scenario's classes. ``build`` and ``grow`` are called next, with a scenario whose active
         units are without them; that alone is enough for a method that keeps nothing of single classes.
         """
+
+    def unlearn(self, net: Classifier, parts: Sequence[Part]) -> None:
+        """Take back samples of ``after_task``, as if they had not been among them; for methods that ``can_unlearn``."""
+        raise NotImplementedError(f"{type(self).__name__} cannot take back what it has learned")
+
+    def usual_temperature(self, n_classes: int) -> float:
+        """Return the temperature that calibrates probabilities of so many classes best, as far as is known."""
+        return 1.0
+
+    def novelty(self, net: Classifier, x: Tensor) -> Tensor | None:
+        """Return how unlike everything learned each input is, (n, kinds), the larger the more; None if none is known.
+
+        Each kind is looked at by itself, and only its order counts. NaN says that one is not known yet.
+        """
+        return None
 
     def merge(self, net: Classifier, into: int, other: int) -> None:
         """Count what is kept of a class as another's: both have one label now, and their probabilities are added up."""

@@ -11,8 +11,11 @@ from onnx import TensorProto, helper, numpy_helper
 
 from relive._util.files import write_atomic
 from relive.classifier.bookkeeping import Array
+from relive.classifier.calibration import SMALLEST
 from relive.core.scenarios import SCENARIOS
+from relive.inference.graph import Graph
 from relive.inference.predictor import SAMPLES, TASK, Predictor
+from relive.inference.scores import OFF
 
 OPSET, IR = 17, 8  # ONNX 1.12, of 2022: what runs it need not be new
 TYPES = {"b": TensorProto.BOOL, "i": TensorProto.INT64, "u": TensorProto.UINT64, "f": TensorProto.DOUBLE}
@@ -25,13 +28,13 @@ def onnx_model(predictor: Predictor) -> onnx.ModelProto:
     the order of the metadata's ``tasks``. Its outputs are ``label`` (n,) and ``probabilities`` (n, classes), in the
     order of the metadata's ``classes``.
     """
-    graph, classes = predictor.graph, predictor.classes_
+    (graph, probabilities), classes = _calibrated(predictor), predictor.classes_
     needs_task = SCENARIOS[predictor.scenario].needs_task
     text = classes.dtype.kind == "U"
     constants = dict(graph.constants) | {"classes": classes.astype(object) if text else _widened(classes)}
     nodes = [helper.make_node(o.operator, o.inputs, [o.output], **o.attributes) for o in graph.operations]
     nodes += [
-        helper.make_node("Identity", [predictor.probabilities], ["probabilities"]),
+        helper.make_node("Identity", [probabilities], ["probabilities"]),
         helper.make_node("ArgMax", [predictor.probabilities], ["best"], axis=1, keepdims=0),
         helper.make_node("Gather", ["classes", "best"], ["label"], axis=0),
     ]
@@ -61,6 +64,17 @@ def onnx_model(predictor: Predictor) -> onnx.ModelProto:
     )
     onnx.checker.check_model(made, full_check=True)
     return made
+
+
+def _calibrated(predictor: Predictor) -> tuple[Graph, str]:
+    """Return a model's graph, and the name of its probabilities: ``relive.classifier.calibration.tempered``."""
+    if predictor.temperature_ == 1.0:
+        return predictor.graph, predictor.probabilities
+    graph, p = Graph(dict(predictor.graph.constants), list(predictor.graph.operations)), predictor.probabilities
+    logits = graph.add("Log", graph.add("Max", p, np.array(SMALLEST)))
+    possible = graph.add("Greater", p, np.array(0.0))
+    logits = graph.add("Where", possible, graph.add("Div", logits, np.array(predictor.temperature_)), np.array(OFF))
+    return graph, graph.add("Softmax", logits, axis=1)
 
 
 def write_onnx(predictor: Predictor, path: Path) -> None:

@@ -46,6 +46,9 @@ class Model(Protocol):
     def predict_proba(self, X: Any, task: Any = None) -> Array:
         """Return the probability of every class of ``classes_``."""
 
+    def judged(self, X: Any, task: Any = None, reject: float | None = None) -> tuple[Array, Array]:
+        """Return these probabilities, and which samples are refused."""
+
 
 def opened(path: Path, *, allow_code: bool) -> tuple[Header, Model]:
     """Return what a model's file says, and the model to be asked; errors are those of ``relive.load``."""

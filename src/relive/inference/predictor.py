@@ -15,13 +15,14 @@ import numpy.typing as npt
 
 from relive._util.errors import InputError
 from relive.classifier import parameters
-from relive.classifier.bookkeeping import GONE, Array, Bookkeeping, read_only
+from relive.classifier.bookkeeping import GONE, Array, Bookkeeping
 from relive.classifier.features import LIMIT, Features
-from relive.classifier.lessons import Lesson
+from relive.classifier.learned import Learned
 from relive.classifier.modelheader import REFUSED, Header, described, not_whole, require
 from relive.core.scenarios import SCENARIOS, Scenario
 from relive.inference.encoders import bounded, encoder_of
 from relive.inference.graph import Graph
+from relive.inference.novelty import Novelty, novelty_of
 from relive.inference.scores import OFF, Asked, scores_of
 from relive.inference.tensors import Tensors
 from relive.methods import METHODS
@@ -33,7 +34,7 @@ class NeedsTorchError(InputError):
     """A model's answers cannot be computed without torch; the message says why."""
 
 
-class Predictor:
+class Predictor(Learned):
     """What a model's file answers. Attributes are those of ``ContinualClassifier``.
 
     Parameters
@@ -54,25 +55,37 @@ class Predictor:
     def __init__(self, header: Header, arrays: dict[str, Array]) -> None:
         self.header = header
         self.features_: Features = header.features
-        self.bookkeeping_: Bookkeeping = header.bookkeeping
+        self.bookkeeping_, self.asked_ = header.bookkeeping, header.asked
         self.notes_, self.choice_, self.n_features_in_ = header.notes, header.choice, header.n_features
         if header.feature_names:
             self.feature_names_in_ = np.array(header.feature_names, dtype=object)
-        self.graph, self.probabilities = graph_of(header, arrays)
+        self._question = question_of(header, arrays)
+        self.graph, self.probabilities = graph_of(header, self._question)
+        self._distances: Novelty | None = None  # made when it is asked for
 
-    def predict_proba(self, X: npt.ArrayLike, task: Any = None) -> Array:
-        """Return the probability of every class of ``classes_``, (n_samples, n_classes); as the estimator's."""
+    def _answers(self, X: npt.ArrayLike, task: Any) -> Array:
         data = self._data(X)
         tasks = np.zeros(len(data), np.int64)
         for k, rows in self.bookkeeping_.rows_by_task(task, len(data)):
             tasks[rows] = k
-        parts = [self._asked(data[i : i + CHUNK], tasks[i : i + CHUNK]) for i in range(0, len(data), CHUNK)]
-        return np.concatenate(parts)
+        return self._run(self.graph, self.probabilities, data, tasks)
 
-    def _asked(self, data: Array, tasks: Array) -> Array:
+    def _novelty(self, X: npt.ArrayLike) -> Array | None:
+        if self._distances is None:
+            graph = Graph()
+            self._distances = novelty_of(self._question, graph, _inputs(graph, self.features_))
+        known = self._distances
+        if known is None:
+            return None
+        data = self._data(X)
+        return known(self._run(known.graph, known.features, data, np.zeros(len(data), np.int64)))
+
+    def _run(self, graph: Graph, wanted: str, data: Array, tasks: Array) -> Array:
+        """Return one of a graph's values for all samples, some at a time."""
         if data.dtype == np.uint8:
             data = (data.astype(np.float32) / np.float32(255)) if self.features_.likelihood == "bernoulli" else data
-        return self.graph.run({SAMPLES: data.astype(np.float64), TASK: tasks}, self.probabilities)
+        rows = [slice(i, i + CHUNK) for i in range(0, len(data), CHUNK)]
+        return np.concatenate([graph.run({SAMPLES: data[r].astype(np.float64), TASK: tasks[r]}, wanted) for r in rows])
 
     def _data(self, X: npt.ArrayLike) -> Array:
         """Return samples as an array (n, features) of numbers; refuse what is none."""
@@ -102,21 +115,6 @@ class Predictor:
         """How many samples wait to be learned: answers do not know them yet."""
         return self.header.pending
 
-    @property
-    def classes_(self) -> Array:
-        """The labels met so far, and those declared, sorted; to read only."""
-        return self.bookkeeping_.classes
-
-    @property
-    def labels_(self) -> Array:
-        """The labels met so far, in the order in which they were met; to read only."""
-        return read_only(self.bookkeeping_.labels)
-
-    @property
-    def lessons_(self) -> tuple[Lesson, ...]:
-        """What is remembered about each task."""
-        return self.bookkeeping_.lessons
-
 
 SAMPLES, TASK = "samples", "task"  # the graph's inputs: (n, features) float64, and (n,) int64 tasks' numbers
 
@@ -144,35 +142,39 @@ def checked(path: Path, header: Header, arrays: dict[str, Array]) -> Predictor:
         raise not_whole(path, error) from error
 
 
-def graph_of(header: Header, arrays: dict[str, Array]) -> tuple[Graph, str]:
-    """Return how a model answers, and the name of the probabilities (n, classes) among the graph's values."""
+def question_of(header: Header, arrays: dict[str, Array]) -> Asked:
+    """Return what a model's method is asked for."""
     made = header.parameters
     if header.names_code:
         raise NeedsTorchError("the model names code of your own, which is computed by torch")
     facts = METHODS[header.choice.method]
-    scores, encoder = scores_of(header.choice.method), encoder_of(made["encoder"] or facts.encoder)
-    if scores is None:
+    encoder = encoder_of(made["encoder"] or facts.encoder)
+    if scores_of(header.choice.method) is None:
         raise NeedsTorchError(f"the answers of method {header.choice.method!r} ({facts.title}) are computed by torch")
     if encoder is None:
         raise NeedsTorchError(f"the encoder {made['encoder']!r} is computed by torch")
     shape = made["shape"] or ()
     require(not shape or math.prod(shape) == header.n_features, f"its shape {shape}")
-    graph, scenario = Graph(), header.bookkeeping.scenario_with()
-    logits = scores(
-        Asked(
-            graph,
-            _inputs(graph, header.features),
-            TASK,
-            Tensors(arrays, "learner.net."),
-            Tensors(arrays, "learner.method."),
-            scenario,
-            encoder,
-            header.n_features,
-            tuple(shape),
-            parameters.fidelity_from(made["fidelity"]).xdg_gate,
-        )
+    graph = Graph()
+    return Asked(
+        graph,
+        _inputs(graph, header.features),
+        TASK,
+        Tensors(arrays, "learner.net."),
+        Tensors(arrays, "learner.method."),
+        header.bookkeeping.scenario_with(),
+        encoder,
+        header.n_features,
+        tuple(shape),
+        parameters.fidelity_from(made["fidelity"]).xdg_gate,
     )
-    return graph, _probabilities(graph, logits, scenario, header.bookkeeping)
+
+
+def graph_of(header: Header, asked: Asked) -> tuple[Graph, str]:
+    """Return how a model answers, and the name of the probabilities (n, classes) among the graph's values."""
+    scores = scores_of(header.choice.method)
+    assert scores is not None
+    return asked.graph, _probabilities(asked.graph, scores(asked), asked.scenario, header.bookkeeping)
 
 
 def _inputs(graph: Graph, features: Features) -> str:

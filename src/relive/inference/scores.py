@@ -136,21 +136,13 @@ def added_up(graph: Graph, scores: str, units: Sequence[int], width: int, reduce
 
 def discriminant(asked: Asked) -> str:
     """A linear discriminant, and a Gaussian for every class on the inputs, or axes, which are the first features."""
-    graph, cells, encoder = asked.graph, n_cells(asked.scenario), asked.net.below("encoder.")
+    graph, cells = asked.graph, n_cells(asked.scenario)
     weight, bias = asked.head(cells)
-    squares = asked.kept.take("squares", (cells, None), np.float64)
-    if not squares.shape[1]:
+    own = class_gaussians(asked)
+    if own is None:
         return closed_form(asked)
-    p = len(encoder.take("axes", (None, asked.n_inputs))) if "axes" in encoder else asked.n_inputs
-    require(weight.shape[1] > p and squares.shape[1] == p * (p + 1) // 2, "its classes' covariances")
-    count = asked.kept.take("count", (cells,), np.float64)
-    total = asked.kept.take("total", (cells, weight.shape[1]), np.float64)
-    there = np.flatnonzero(count > 0)
-    require(bool((count >= 0).all()) and len(there) > 0, "its counts")
-    means = total[there, :p] / count[there, None]
-    roots = _roots(count[there], means, squares[there])
-    white = triangular_inverse(roots)  # (classes, inputs, inputs)
-    constant = np.log(count[there] / count.sum()) - np.log(np.diagonal(roots, axis1=1, axis2=2)).sum(1)
+    there, means, white, p = own.there, own.means, own.white, own.means.shape[1]
+    constant = np.log(own.share) - own.log_det
     h = asked.features(weight.shape[1])
     z = graph.cast(graph.add("Gather", h, np.arange(p), axis=1), np.float64)  # (n, inputs)
     moved = graph.add("MatMul", white, graph.add("Transpose", z, perm=[1, 0]))  # (classes, inputs, n)
@@ -167,6 +159,52 @@ def discriminant(asked: Asked) -> str:
     )
     linear = graph.add("LogSoftmax", _solved(graph, h, weight, bias), axis=1)
     return _by_unit(asked, graph.add("Add", linear, gaussian))
+
+
+@dataclass(frozen=True)
+class ClassGaussians:
+    """A Gaussian for every class that has samples, on the first features.
+
+    Attributes
+    ----------
+    there
+        (classes,) which classes have samples.
+    share, log_det
+        (classes,) of all samples; the log of the root of the covariance's determinant.
+    means, white
+        (classes, inputs), and (classes, inputs, inputs) the inverse of the covariance's Cholesky factor.
+    """
+
+    there: Array
+    share: Array
+    log_det: Array
+    means: Array
+    white: Array
+
+
+def class_gaussians(asked: Asked) -> ClassGaussians | None:
+    """Return the Gaussians that a discriminant keeps; None if it has none, as on pictures."""
+    cells, encoder = n_cells(asked.scenario), asked.net.below("encoder.")
+    width = asked.head(cells)[0].shape[1]
+    squares = asked.kept.take("squares", (cells, None), np.float64)
+    if not squares.shape[1]:
+        return None
+    p = len(encoder.take("axes", (None, asked.n_inputs))) if "axes" in encoder else asked.n_inputs
+    require(width > p and squares.shape[1] == p * (p + 1) // 2, "its classes' covariances")
+    count, total = counted(asked, width)
+    there = np.flatnonzero(count > 0)
+    means = total[there, :p] / count[there, None]
+    roots = _roots(count[there], means, squares[there])
+    log_det = np.log(np.diagonal(roots, axis1=1, axis2=2)).sum(1)
+    return ClassGaussians(there, count[there] / count.sum(), log_det, means, triangular_inverse(roots))
+
+
+def counted(asked: Asked, width: int) -> tuple[Array, Array]:
+    """Return how many samples each class has, (cells,), and the sums of their features, (cells, width)."""
+    cells = n_cells(asked.scenario)
+    count = asked.kept.take("count", (cells,), np.float64)
+    require(bool((count >= 0).all() and (count > 0).any()), "its counts")
+    return count, asked.kept.take("total", (cells, width), np.float64)
 
 
 def _roots(count: Array, means: Array, squares: Array) -> Array:

@@ -45,6 +45,10 @@ class Tensors:
         """Return how many names here end like that."""
         return sum(name.endswith(ending) for name in self.mine())
 
+    def n_dimensions(self, name: str) -> int:
+        """Return how many dimensions an array here has."""
+        return self.arrays[self.prefix + name].ndim
+
     def __contains__(self, name: str) -> bool:
         return self.prefix + name in self.arrays
 

@@ -24,9 +24,10 @@ import torch
 from torch import Tensor
 
 from relive.methods.catalogue import METHODS
-from relive.methods.closed_form import ClosedForm, Sums
+from relive.methods.closed_form import ClosedForm
 from relive.methods.ridge import FLOOR, best_fit, fit, targets_variance
 from relive.methods.scaled import Scaled
+from relive.methods.sums import Sums
 from relive.networks import Sizes
 from relive.networks.encoders import make_encoder
 

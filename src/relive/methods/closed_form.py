@@ -23,8 +23,8 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Collection, MutableSequence, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import torch
@@ -34,6 +34,8 @@ from torch.nn.functional import pad
 from relive.core.method import Method, Problem
 from relive.core.sources import Part
 from relive.data.tasks import Task
+from relive.methods.novelty import Novelty
+from relive.methods.sums import Sums, add_products, half, move_products, whole
 from relive.networks import Classifier, Sizes
 from relive.networks.blocks import full_width
 from relive.networks.head import OFF
@@ -42,74 +44,18 @@ from relive.networks.random_features import Adapts
 CHUNK = 1000  # samples whose features are in memory together
 
 
-@dataclass(frozen=True)
-class Sums:
-    """What is kept of all samples, in float64.
-
-    Attributes
-    ----------
-    count
-        (classes,) how many samples.
-    total
-        (classes, features) the sum of their features.
-    products
-        (features, features) the sum over all samples of the products of their features; None where it is not needed.
-    """
-
-    count: Tensor
-    total: Tensor
-    products: Tensor | None
-
-    def add(self, h: Tensor, cell: Tensor) -> None:
-        """Count samples with features h (n, features), each in its class (n,)."""
-        self.count.index_add_(0, cell, h.new_ones(len(h)))
-        self.total.index_add_(0, cell, h)
-        if self.products is not None:
-            self.products.addmm_(h.T, h)
-
-    def copy(self) -> Sums:
-        """Return sums that can be added to without changing these."""
-        products = None if self.products is None else self.products.clone()
-        return Sums(self.count.clone(), self.total.clone(), products)
-
-    @property
-    def n(self) -> Tensor:
-        """How many samples there are in all."""
-        return self.count.sum()
-
-    @property
-    def means(self) -> Tensor:
-        """The mean of each class, (classes, features); 0 of those without samples."""
-        return self.total / self.count.clamp_min(1).unsqueeze(1)
-
-    @property
-    def mean(self) -> Tensor:
-        """The mean of all samples, (features,)."""
-        return self.total.sum(0) / self.n
-
-    @property
-    def variance(self) -> Tensor:
-        """The variance of each feature over all samples, (features,): the covariance's diagonal."""
-        assert self.products is not None
-        return self.products.diagonal() / self.n - self.mean.square()
-
-    @property
-    def covariance(self) -> Tensor:
-        """The covariance of all samples, (features, features)."""
-        assert self.products is not None
-        return self.products / self.n - torch.outer(self.mean, self.mean)
-
-
 class ClosedForm(Method, ABC):
     """What the closed forms share; a subclass says what it needs of the sums, and how the output layer follows."""
 
     takes_steps = False
     heeds_tasks = False
     can_forget = True
+    can_unlearn = True
     needs_products: ClassVar[bool] = True
     sums_: Sums | None = None
     by_class_: list[Tensor]  # where classes are forgettable: the products of each, instead of those of all
     settled_ = True
+    novelty_: Novelty | None = None  # made when it is asked for
     width_ = 0  # features that an encoder is asked for, once that is known
 
     def build(self, problem: Problem, rng: torch.Generator) -> Classifier:
@@ -171,27 +117,40 @@ class ClosedForm(Method, ABC):
             if first and isinstance(net.encoder, Adapts):
                 net.encoder.adapt(part.examples.inputs(slice(None)))
             first = False
-            cells = self.cells(part.task)
-            for start in range(0, len(part.examples), CHUNK):
-                rows = slice(start, start + CHUNK)
-                self.count(net.encoder(part.examples.inputs(rows)).double(), cells[part.examples.labels[rows]])
-        self.settled_ = False
+            self._count(net, part)
+        self.unsettle()
+
+    def unlearn(self, net: Classifier, parts: Sequence[Part]) -> None:
+        self.unshare()
+        for part in parts:
+            self._count(net, part, times=-1)
+        self.unsettle()
+
+    def _count(self, net: Classifier, part: Part, times: int = 1) -> None:
+        cells = self.cells(part.task)
+        for start in range(0, len(part.examples), CHUNK):
+            rows = slice(start, start + CHUNK)
+            self.count(net.encoder(part.examples.inputs(rows)).double(), cells[part.examples.labels[rows]], times)
+
+    def unsettle(self) -> None:
+        """Have what follows from the sums be computed anew when it is needed next."""
+        self.settled_, self.novelty_ = False, None
 
     def unshare(self) -> None:
         """Have sums of one's own, which can be added to in place: until then copies of a method share them."""
         self.sums_ = self.sums.copy()
         self.by_class_ = list(self.by_class_)
 
-    def count(self, h: Tensor, cell: Tensor) -> None:
-        """Take samples with features h (n, features) into the sums, each where its class is summed (n,)."""
-        self.sums.add(h, cell)
+    def count(self, h: Tensor, cell: Tensor, times: int = 1) -> None:
+        """Take samples with features h (n, features) into the sums, each where its class is summed (n,), or back."""
+        self.sums.add(h, cell, times)
         if self.by_class_:
-            add_products(self.by_class_, h, cell)
+            add_products(self.by_class_, h, cell, times)
 
     def forget(self, net: Classifier, gone: Collection[int]) -> None:
         self.unshare()
         self.drop(self.cells_of(gone))
-        self.settled_ = False
+        self.unsettle()
 
     def cells_of(self, ids: Collection[int]) -> list[int]:
         """Return wherever these classes are summed."""
@@ -215,7 +174,7 @@ class ClosedForm(Method, ABC):
         for places in self.places():
             if into in places and other in places:
                 self.move(places[other], places[into])
-        self.settled_ = False
+        self.unsettle()
 
     def move(self, source: int, target: int) -> None:
         """Add the sums of a class to another's; they are one's own."""
@@ -229,15 +188,27 @@ class ClosedForm(Method, ABC):
     def settle(self, net: Classifier) -> None:
         if self.settled_:
             return
-        there, products = self.sums.count > 0, self.sums.products
-        if self.by_class_:
-            products = torch.stack([p for p, some in zip(self.by_class_, there, strict=True) if some]).sum(0)
-        weight, bias = self.readout(Sums(self.sums.count[there], self.sums.total[there], products))
+        there = self.sums.count > 0
+        weight, bias = self.readout(self.of_classes(there))
         net.head.weight.zero_()
         net.head.bias.fill_(OFF)
         net.head.weight[there] = weight.to(net.head.weight.dtype)
         net.head.bias[there] = bias.to(net.head.bias.dtype)
         self.settled_ = True
+
+    def of_classes(self, there: Tensor) -> Sums:
+        """Return the sums of the classes that have samples, (classes,) bool."""
+        products = self.sums.products
+        if self.by_class_:
+            products = torch.stack([p for p, some in zip(self.by_class_, there, strict=True) if some]).sum(0)
+        return Sums(self.sums.count[there], self.sums.total[there], products)
+
+    def novelty(self, net: Classifier, x: Tensor) -> Tensor | None:
+        if not self.needs_products:
+            return None
+        if self.novelty_ is None:
+            self.novelty_ = Novelty.of(self.of_classes(self.sums.count > 0))
+        return self.novelty_(net.encoder(x).double())
 
     def scores(self, net: Classifier, x: Tensor) -> Tensor:
         """Return what speaks for each class that is summed, (n, classes)."""
@@ -264,7 +235,7 @@ class ClosedForm(Method, ABC):
             )
             if self.by_class_:
                 self.by_class_ = [*self.by_class_, *[torch.zeros_like(self.by_class_[0])] * more]
-        self.settled_ = False
+        self.unsettle()
 
     def state(self) -> dict[str, Tensor]:
         state = {"count": self.sums.count, "total": self.sums.total}
@@ -286,7 +257,7 @@ class ClosedForm(Method, ABC):
         elif self.sums.products is not None:
             products = whole(state["products"], d)
         self.sums_ = Sums(state["count"].clone(), state["total"].clone(), products)
-        self.settled_ = True  # the output layer was stored too
+        self.settled_, self.novelty_ = True, None  # the output layer was stored too
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """Return a method that goes on by itself; sums are shared until one of both adds to them."""
@@ -294,32 +265,3 @@ class ClosedForm(Method, ABC):
 
     def stored_numbers(self, tasks: Sequence[Task]) -> int:
         return int(self.frozen_) + super().stored_numbers(tasks)
-
-
-def add_products(by_class: MutableSequence[Tensor], h: Tensor, cell: Tensor) -> None:
-    """Add the products of features h (n, features) to those of each row's class (n,); what was there is not changed."""
-    for c in torch.unique(cell).tolist():
-        mine = h[cell == c]
-        by_class[c] = by_class[c].addmm(mine.T, mine)
-
-
-def move_products(by_class: MutableSequence[Tensor], source: int, target: int) -> None:
-    """Add a class's products to another's."""
-    by_class[target] = by_class[target] + by_class[source]
-    by_class[source] = torch.zeros_like(by_class[source])
-
-
-def half(products: Tensor) -> Tensor:
-    """Return the numbers of a symmetric matrix (n, n) that tell all others, (n (n + 1) / 2,)."""
-    return products[*torch.triu_indices(*products.shape)]
-
-
-def whole(packed: Tensor, n: int) -> Tensor:
-    """Return the symmetric matrix (n, n) that :func:`half` was given.
-
-    >>> whole(half(torch.tensor([[1.0, 2.0], [2.0, 3.0]])), 2).tolist()
-    [[1.0, 2.0], [2.0, 3.0]]
-    """
-    products = packed.new_zeros(n, n)
-    products[*torch.triu_indices(n, n)] = packed
-    return products + products.triu(1).T

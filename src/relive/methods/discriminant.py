@@ -18,6 +18,7 @@ This method is our own; a weight of 1/4 was best among 1/8, 1/4, 1/2 and 1 on va
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import ClassVar
 
@@ -27,10 +28,11 @@ from torch import Tensor
 from relive.core.method import Problem
 from relive.methods.analytic import ridge_readout, width_within
 from relive.methods.catalogue import FLOOR, METHODS, WEIGHT, WEIGHT_ON_AXES
-from relive.methods.closed_form import ClosedForm, Sums, add_products, half, move_products, whole
+from relive.methods.closed_form import ClosedForm
 from relive.methods.ridge import chosen_ridge
 from relive.methods.scaled import Scaled
 from relive.methods.slda import linear_discriminant
+from relive.methods.sums import Sums, add_products, half, move_products, whole
 from relive.networks import Classifier, Sizes
 from relive.networks.encoders import make_encoder
 from relive.networks.head import OFF
@@ -67,9 +69,9 @@ class Discriminant(ClosedForm):
         assert self.squares_ is not None
         return self.squares_
 
-    def count(self, h: Tensor, cell: Tensor) -> None:
-        super().count(h, cell)
-        add_products(self.squares, h[:, : self.n_inputs_], cell)
+    def count(self, h: Tensor, cell: Tensor, times: int = 1) -> None:
+        super().count(h, cell, times)
+        add_products(self.squares, h[:, : self.n_inputs_], cell, times)
 
     def unshare(self) -> None:
         super().unshare()
@@ -127,6 +129,19 @@ class Discriminant(ClosedForm):
             columns.append(-0.5 * white.square().sum(0) - root.diagonal().log().sum() + (count / self.sums.n).log())
         return torch.stack(columns, 1)
 
+    def usual_temperature(self, n_classes: int) -> float:
+        return usual_temperature(n_classes)
+
+    def novelty(self, net: Classifier, x: Tensor) -> Tensor | None:
+        """Return the distances, and minus the log density of the likeliest class."""
+        distances, there = super().novelty(net, x), self.sums.count > 0
+        if not self.n_inputs_ or distances is None:
+            return distances
+        self.settle(net)
+        joint = self._log_densities(net.encoder(x)[:, : self.n_inputs_].double(), there)
+        density = (joint - (self.sums.count[there] / self.sums.n).log()).amax(1)
+        return torch.cat([distances, -density.unsqueeze(1)], 1)
+
     def grow(self, net: Classifier) -> None:
         super().grow(net)
         more = len(net.head.bias) - len(self.squares)
@@ -139,3 +154,12 @@ class Discriminant(ClosedForm):
         super().load_state(state)
         self.squares_ = [whole(packed, self.n_inputs_) for packed in state["squares"]]
         self.roots_ = self._roots()
+
+
+def usual_temperature(n_classes: int) -> float:
+    """Return 1.5 √C: the evidence is counted twice, and the more often the more classes there are.
+
+    >>> usual_temperature(4)
+    3.0
+    """
+    return 1.5 * math.sqrt(n_classes)

@@ -41,9 +41,10 @@ from relive.core.sources import Part
 from relive.data.tasks import Task
 from relive.methods.analytic import CLASSES
 from relive.methods.catalogue import METHODS
-from relive.methods.closed_form import CHUNK, Sums
-from relive.methods.discriminant import Discriminant
+from relive.methods.closed_form import CHUNK
+from relive.methods.discriminant import Discriminant, usual_temperature
 from relive.methods.input_gaussians import log_density, moments_of, samples_of, with_squares
+from relive.methods.sums import Sums
 from relive.networks import Classifier
 from relive.networks.encoders import fill
 from relive.networks.head import OFF
@@ -52,7 +53,7 @@ MISTAKES = 0.005  # the share of samples below which two domains are told apart
 UNSEEN = 3  # mistakes that there may be beside those seen
 LEAST = UNSEEN / MISTAKES  # samples
 LOOK, DRAWN = 10_000, 1000  # samples of a task that are looked at; drawn from a domain
-UNLIKELY = -30.0  # log p(k|x) below which a domain is not asked
+UNLIKELY = -1000.0  # log p(k|x) below which a domain is not asked: nothing is left of it at any temperature
 
 
 @dataclass
@@ -78,10 +79,18 @@ class Domain:
         """Learn from samples of one of the tasks."""
         task = self.tasks.index(part.task)
         self.form.after_task(self.net, [replace(part, task=task)], len(self.tasks))
-        cells = self.form.cells(task)
+        self._count(part, 1)
+
+    def unlearn(self, part: Part) -> None:
+        """Take back samples of one of the tasks."""
+        self.form.unlearn(self.net, [replace(part, task=self.tasks.index(part.task))])
+        self._count(part, -1)
+
+    def _count(self, part: Part, times: int) -> None:
+        cells = self.form.cells(self.tasks.index(part.task))
         for start in range(0, len(part.examples), CHUNK):
             rows = slice(start, start + CHUNK)
-            self.moments.add(with_squares(part.examples.inputs(rows)), cells[part.examples.labels[rows]])
+            self.moments.add(with_squares(part.examples.inputs(rows)), cells[part.examples.labels[rows]], times)
 
 
 class Domains(Method):
@@ -89,6 +98,7 @@ class Domains(Method):
 
     facts: ClassVar = METHODS["domains"]
     takes_steps = False
+    can_unlearn = True
 
     def __init__(self, numbers: float = 1.5e6) -> None:
         self.numbers = numbers
@@ -136,6 +146,13 @@ class Domains(Method):
         for part in learned:
             mine = next((domain for domain in self.domains_ if part.task in domain.tasks), None)
             (mine or self._home_of(part)).learn(part)
+
+    def usual_temperature(self, n_classes: int) -> float:
+        return usual_temperature(n_classes)
+
+    def unlearn(self, net: Classifier, parts: Sequence[Part]) -> None:
+        for part in parts:
+            next(domain for domain in self.domains_ if part.task in domain.tasks).unlearn(part)
 
     def _home_of(self, part: Part) -> Domain:
         """Return the domain that a new task joins, or the one that it begins."""

@@ -51,6 +51,9 @@ class GenerativeReplay(Method):
         network = FeedbackClassifier if self.one_network else ClassifierWithVAE
         return network(problem.sizes, rng)
 
+    def usual_temperature(self, n_classes: int) -> float:
+        return math.sqrt(2)  # what is replayed is answered surer than it should be
+
     def before_task(self, net: Classifier, known: int) -> None:
         self.teacher_ = copy.deepcopy(generative(net)).requires_grad_(False)
         self.known_ = known

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from relive.methods.catalogue import FLOOR, PRIOR
-from relive.methods.closed_form import Sums
+from relive.methods.sums import Sums
 
 
 def with_squares(x: Tensor) -> Tensor:

@@ -25,6 +25,9 @@ class LwF(Distils):
 
     facts: ClassVar = METHODS["lwf"]
 
+    def usual_temperature(self, n_classes: int) -> float:
+        return 4.0
+
     def replay(self, net: Classifier, current: Batch, seen: int, rng: torch.Generator) -> Batch | None:
         if not self.known_:
             return None

@@ -13,7 +13,8 @@ from typing import ClassVar
 from torch import Tensor
 
 from relive.methods.catalogue import METHODS
-from relive.methods.closed_form import ClosedForm, Sums
+from relive.methods.closed_form import ClosedForm
+from relive.methods.sums import Sums
 
 
 class NCM(ClosedForm):

@@ -24,7 +24,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from relive.methods.closed_form import Sums
+from relive.methods.sums import Sums
 
 LONG = 1.5  # r, in units of the length that a sample of variance 1 in every feature has
 

@@ -18,9 +18,9 @@ import torch
 from torch import Tensor
 
 from relive._util.seeds import stream
-from relive.methods.closed_form import Sums
+from relive.methods.catalogue import STILL
+from relive.methods.sums import Sums
 
-STILL = 1e-6  # a feature that varies by less than this share of the most variable one does not vary
 FEWER = 3  # a basis pays where features are at least so many times the samples
 SPARE = 10  # random vectors more than there can be dimensions
 LOST = 1e-10  # the share of variance that a basis may leave out: rounding

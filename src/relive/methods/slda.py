@@ -22,10 +22,11 @@ from torch import Tensor
 
 from relive.core.sources import Part
 from relive.methods.catalogue import METHODS
-from relive.methods.closed_form import ClosedForm, Sums
+from relive.methods.closed_form import ClosedForm
 from relive.methods.noise import add_noise, clipped, largest_noise, repaired
 from relive.methods.ridge import chosen_ridge
 from relive.methods.scaled import Scaled
+from relive.methods.sums import Sums
 from relive.networks import Classifier
 
 
@@ -37,15 +38,19 @@ class SLDA(ClosedForm):
     def __init__(self, shrinkage: float = 0.0, noise: float = 0.0) -> None:
         self.shrinkage = shrinkage
         self.noise = noise
+        self.hides_samples = noise > 0
 
-    def count(self, h: Tensor, cell: Tensor) -> None:
-        super().count(clipped(h) if self.noise else h, cell)
+    def count(self, h: Tensor, cell: Tensor, times: int = 1) -> None:
+        super().count(clipped(h) if self.noise else h, cell, times)
 
     def after_task(self, net: Classifier, learned: Sequence[Part], seen: int) -> None:
         super().after_task(net, learned, seen)
         if self.noise:
             cells = torch.unique(torch.cat([self.cells(part.task)[part.examples.labels] for part in learned]))
             add_noise(self.sums, self.by_class_, cells, self.noise)
+
+    def novelty(self, net: Classifier, x: Tensor) -> Tensor | None:
+        return None if self.noise else super().novelty(net, x)
 
     def readout(self, sums: Sums) -> tuple[Tensor, Tensor]:
         features = Scaled.of(repaired(sums) if self.noise else sums)

@@ -28,6 +28,10 @@ def openapi(samples: int, body: int, token: bool) -> dict[str, Any]:
                 "description": "A row of features for each sample.",
             },
             "proba": {"type": "boolean", "default": False, "description": "Also the probability of every class."},
+            "reject": {
+                "type": "number",
+                "description": "Answer unknown where a sample is less usual than all but this share of those learned.",
+            },
             "task": {"description": "In Task-IL: the task's name, or a list with one for each sample."},
         },
         "example": {"samples": [[0.1, 0.2]], "proba": True},
@@ -35,7 +39,7 @@ def openapi(samples: int, body: int, token: bool) -> dict[str, Any]:
     found = {
         "type": "object",
         "properties": {
-            "labels": {"type": "array", "description": "The most likely class of each sample."},
+            "labels": {"type": "array", "description": "The most likely class of each sample, or unknown."},
             "classes": {"type": "array", "description": "With proba: what the columns stand for."},
             "probabilities": {"type": "array", "description": "With proba: a row for each sample."},
             "version": {"type": "integer", "description": "How many versions of the file were taken up."},
@@ -44,7 +48,7 @@ def openapi(samples: int, body: int, token: bool) -> dict[str, Any]:
     predict = {
         "summary": "The class of every sample",
         "description": f"At most {samples:,} samples and {body:,} bytes. CSV has a line of column names, and says the "
-        "rest in the address: /predict?proba=1, task=NAME, task_column=COLUMN.",
+        "rest in the address: /predict?proba=1, reject=0.05, task=NAME, task_column=COLUMN.",
         "requestBody": {
             "required": True,
             "content": {"application/json": {"schema": question}, "text/csv": {"schema": {"type": "string"}}},

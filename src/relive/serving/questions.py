@@ -13,23 +13,28 @@ import orjson
 
 from relive._util.errors import InputError
 from relive.classifier.bookkeeping import Array
+from relive.classifier.labels import spoken
 from relive.data.readers.plain_csv import samples_in
 from relive.inference.opening import Model
 
-FIELDS = ("samples", "proba", "task")
+FIELDS = ("samples", "proba", "task", "reject")
 
 
 @dataclass(frozen=True)
 class Question:
-    """Samples (n, features), the task of all or of each where it is given, and whether probabilities are wanted."""
+    """Samples (n, features), the task of all or of each where it is given, whether probabilities are wanted.
+
+    ``reject`` is the share of usual samples that may be refused; None to answer always.
+    """
 
     samples: Array
     task: Any
     proba: bool
+    reject: float | None = None
 
 
 def from_json(body: bytes, most: int) -> Question:
-    """Read ``{"samples": [[…], …], "proba": true, "task": …}``; the last two may be left out."""
+    """Read ``{"samples": [[…], …], "proba": true, "task": …, "reject": 0.05}``; all but the first may be left out."""
     try:
         said = orjson.loads(body)
     except orjson.JSONDecodeError as error:
@@ -49,14 +54,21 @@ def from_json(body: bytes, most: int) -> Question:
         raise InputError('"samples" has rows of different lengths')
     if not isinstance(task, str | int | list | None) or not all(isinstance(t, str | int) for t in _listed(task)):
         raise InputError('"task" must be a task\'s name, or a list with one for each sample')
-    return Question(np.array(rows, dtype=np.float64), task, proba)
+    reject = said.get("reject")
+    if reject is not None and not _is_number(reject):
+        raise InputError(f'"reject" is {reject!r}: it must be a number between 0 and 1, such as 0.05')
+    return Question(np.array(rows, dtype=np.float64), task, proba, reject)
 
 
 def from_csv(body: bytes, asked: Mapping[str, str], model: Model, most: int) -> Question:
-    """Read a table; ``task``, ``task_column`` and ``proba`` are in the address, as in ``/predict?proba=1``."""
+    """Read a table; ``task``, ``task_column``, ``proba`` and ``reject`` are in the address: ``/predict?proba=1``."""
     for name in asked:
-        if name not in ("task", "task_column", "proba"):
-            raise InputError(f"unknown field {name!r} in the address: known are task, task_column, proba")
+        if name not in ("task", "task_column", "proba", "reject"):
+            raise InputError(f"unknown field {name!r} in the address: known are task, task_column, proba, reject")
+    try:
+        reject = float(asked["reject"]) if "reject" in asked else None
+    except ValueError:
+        raise InputError(f"reject = {asked['reject']!r}: it must be a number between 0 and 1, such as 0.05") from None
     try:
         rows = [row for row in csv.reader(io.StringIO(body.decode("utf-8-sig")), skipinitialspace=True) if row]
     except (UnicodeDecodeError, csv.Error) as error:
@@ -78,7 +90,7 @@ def from_csv(body: bytes, asked: Mapping[str, str], model: Model, most: int) -> 
     names = {str(lesson.name): lesson.name for lesson in model.lessons_}
     given = list(samples.tasks) if samples.tasks is not None else asked.get("task")
     task = [names.get(t, t) for t in given] if isinstance(given, list) else names.get(given or "", given)
-    return Question(samples.x, task, asked.get("proba", "0") not in ("0", "false", ""))
+    return Question(samples.x, task, asked.get("proba", "0") not in ("0", "false", ""), reject)
 
 
 def _check_number(n: int, most: int) -> None:
@@ -100,8 +112,8 @@ def answer(model: Model, question: Question) -> dict[str, Any]:
         found = question.samples.shape[-1]
         raise InputError(f"the samples have {found} features, but this model has learned from {model.n_features_in_}")
     model.features_.check(question.samples)
-    probabilities = model.predict_proba(question.samples, question.task)
-    found_labels = {"labels": model.classes_[probabilities.argmax(1)].tolist()}
+    probabilities, refused = model.judged(question.samples, question.task, question.reject)
+    found_labels = {"labels": spoken(model.classes_[probabilities.argmax(1)], refused, model.labels_)}
     if not question.proba:
         return found_labels
     return found_labels | {"classes": model.classes_.tolist(), "probabilities": probabilities.tolist()}

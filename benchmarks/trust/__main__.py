@@ -1,0 +1,48 @@
+"""How far a model can be trusted, on the data sets of ``benchmarks.own_data`` (``prepare`` puts them into the cache).
+
+    python -m benchmarks.trust run [--seeds 2]       calibration and unknown classes: what is missing
+    python -m benchmarks.trust write                 the tables of docs/own-data.md
+
+Runs are added to a file of JSON lines as they end; what is there is not run again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from benchmarks.common import ROOT
+from benchmarks.own_data.courses import FOLDER
+from benchmarks.trust import confidence
+from relive._util.files import write_atomic
+
+
+def between(text: str, name: str, table: str) -> str:
+    """Return a page with a table between its marks."""
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    if text.count(begin) != 1 or text.count(end) != 1:
+        sys.exit(f"the page has no place for a table: put the lines {begin} and {end} where it shall be")
+    before, rest = text.split(begin)
+    return f"{before}{begin}\n\n{table}\n\n{end}{rest.split(end)[1]}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["run", "write"])
+    parser.add_argument("--data", type=Path, default=FOLDER, help="where prepared data sets are kept")
+    parser.add_argument("--output", type=Path, default=ROOT / "reproduction/own-data/confidence.jsonl")
+    parser.add_argument("--page", type=Path, default=ROOT / "docs/own-data.md")
+    parser.add_argument("--seeds", type=int, default=2, help="of auto and LDA; a network is taught one")
+    options = parser.parse_args()
+    if options.what == "run":
+        seeds = {learner: 1 if learner == "rtf" else options.seeds for learner in confidence.LEARNERS}
+        confidence.run_all(options.output, options.data, seeds)
+        return
+    table = confidence.tables(confidence.read(options.output))
+    page = between(options.page.read_text(encoding="utf-8"), "confidence", table)
+    write_atomic(options.page, page.encode())
+
+
+if __name__ == "__main__":
+    main()

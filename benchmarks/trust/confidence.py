@@ -1,0 +1,235 @@
+"""Calibration and unknown classes: a model learns most classes of a course, and is then asked about all."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.metrics import roc_auc_score
+from threadpoolctl import threadpool_limits
+
+from benchmarks.own_data.courses import COURSES, Lessons, lessons, samples_of
+from benchmarks.own_data.results import limited
+from benchmarks.own_data.samples import Array, Samples
+from relive import ContinualClassifier
+from relive.classifier.evaluation import calibration_error, reliability
+
+MOST = 6000  # training and test samples
+UNKNOWN = 5  # one class of so many, at least one, is not learned; none where there are only two
+SHARE = 0.05  # of samples like those learned that may be refused
+ALL = tuple(name for name, course in COURSES.items() if name == course.source)
+SMALL = ("iris", "wine", "zoo", "vehicle", "vowel", "digits", "soybean", "glass")  # what a network is taught, too
+LEARNERS = {"auto": ALL, "LDA": ALL, "rtf": SMALL}
+
+
+@dataclass(frozen=True)
+class Run:
+    """What came out on the classes that were learned, and on those that were not.
+
+    Attributes
+    ----------
+    course, learner, seed
+        What was done.
+    accuracy, accuracy_before
+        Calibrated and not.
+    error, error_before
+        The expected calibration error, calibrated and not.
+    refused
+        Share of test samples of known classes that are refused when 5 % may be.
+    auroc, auroc_confidence
+        How well samples of unknown classes are told from known ones, as relive does and by the highest probability;
+        None where all classes were learned.
+    found
+        Share of samples of unknown classes that are refused then.
+    """
+
+    course: str
+    learner: str
+    seed: int
+    accuracy: float
+    accuracy_before: float
+    error: float
+    error_before: float
+    refused: float
+    auroc: float | None
+    auroc_confidence: float | None
+    found: float | None
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        """What was done."""
+        return self.course, self.learner, self.seed
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Probabilities (n, classes) before and after calibration, and how familiar the samples are (n,)."""
+
+    before: Array
+    after: Array
+    familiarity: Array
+
+
+class Lda:
+    """What an engineer could do instead: scikit-learn's LDA of all data at once, refusing where it is unsure."""
+
+    def __init__(self) -> None:
+        self.model = LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")
+
+    def learn(self, taught: Lessons) -> None:
+        X, y = (np.concatenate(parts) for parts in zip(*taught.tasks, strict=True))
+        self.model.fit(X.astype(np.float64), y)
+        self.classes = self.model.classes_
+        self.usual = np.sort(self.model.predict_proba(X.astype(np.float64)).max(1))
+
+    def answers(self, X: Array) -> Answers:
+        p = self.model.predict_proba(X.astype(np.float64))
+        return Answers(p, p, (np.searchsorted(self.usual, p.max(1)) + 1) / (len(self.usual) + 1))
+
+
+class Own:
+    """A ContinualClassifier; a network holds a tenth of each class out, as ``relive fit`` does."""
+
+    def __init__(self, method: str, samples: Samples, seed: int) -> None:
+        held_out = 0.1 if method == "rtf" else 0.0
+        self.model = ContinualClassifier(method, shape=samples.shape, holdout=held_out, random_state=seed)
+
+    def learn(self, taught: Lessons) -> None:
+        for X, y in taught.tasks:
+            self.model.partial_fit(X, y)
+        self.classes = self.model.classes_
+
+    def answers(self, X: Array) -> Answers:
+        return Answers(self.model._answers(X, None), self.model.predict_proba(X), self.model.familiarity(X))
+
+
+def with_unknown(taught: Lessons) -> tuple[Lessons, Array]:
+    """Return lessons without the last classes that come, and these classes."""
+    order = list(dict.fromkeys(int(c) for _, y in taught.tasks for c in dict.fromkeys(y.tolist())))
+    unknown = np.array(order[-max(1, len(order) // UNKNOWN) :] if len(order) > 2 else [], dtype=np.int64)
+    tasks = [(X[~np.isin(y, unknown)], y[~np.isin(y, unknown)]) for X, y in taught.tasks]
+    return replace(taught, tasks=[task for task in tasks if len(task[1])]), unknown
+
+
+def measure(course: str, learner: str, seed: int, folder: Path) -> Run:
+    """Teach a learner most classes of a course, on one thread, and ask about all."""
+    torch.set_num_threads(1)
+    samples = samples_of(COURSES[course].source, folder)
+    taught, unknown = with_unknown(limited(lessons(samples, COURSES[course], seed), MOST, seed))
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = Lda() if learner == "LDA" else Own(learner, samples, seed)
+        model.learn(taught)
+        new = np.isin(taught.y_test, unknown)
+        known, foreign = (model.answers(taught.X_test[rows]) if rows.any() else None for rows in (~new, new))
+    assert known is not None
+    truth = np.searchsorted(model.classes, taught.y_test[~new])
+
+    def judged(p: Array) -> tuple[float, float]:
+        right = p.argmax(1) == truth
+        return float(right.mean()), calibration_error(reliability(p.max(1), right))
+
+    (accuracy, error), (accuracy_before, error_before) = judged(known.after), judged(known.before)
+    is_new = np.repeat([0, 1], [(~new).sum(), new.sum()])
+
+    def told(score: Sequence[Array]) -> float:
+        return float(roc_auc_score(is_new, -np.concatenate(score)))
+
+    return Run(
+        course,
+        learner,
+        seed,
+        accuracy,
+        accuracy_before,
+        error,
+        error_before,
+        float((known.familiarity < SHARE).mean()),
+        told([known.familiarity, foreign.familiarity]) if foreign else None,
+        told([known.before.max(1), foreign.before.max(1)]) if foreign else None,
+        float((foreign.familiarity < SHARE).mean()) if foreign else None,
+    )
+
+
+def missing(done: Sequence[Run], seeds: dict[str, int]) -> Iterator[tuple[str, str, int]]:
+    """Yield what is still to be done."""
+    there = {run.key for run in done}
+    for learner, courses in LEARNERS.items():
+        for seed in range(seeds[learner]):
+            yield from (key for course in courses if (key := (course, learner, seed)) not in there)
+
+
+def read(path: Path) -> list[Run]:
+    """Return the runs in a file of JSON lines; none if it is not there."""
+    return [Run(**json.loads(line)) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def run_all(path: Path, folder: Path, seeds: dict[str, int]) -> None:
+    """Do what is missing, and write each run as it ends."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for key in list(missing(read(path), seeds)):
+        run = measure(*key, folder)
+        said = {name: round(value, 5) if isinstance(value, float) else value for name, value in asdict(run).items()}
+        with path.open("a") as file:
+            file.write(json.dumps(said) + "\n")
+        print(json.dumps(said), flush=True)
+
+
+# ---- tables --------------------------------------------------------------------------------------------------------
+
+Value = Callable[[Run], float | None]
+COLUMNS: tuple[tuple[str, Value, int, int], ...] = (
+    ("accuracy before", lambda r: r.accuracy_before, 100, 1),
+    ("after", lambda r: r.accuracy, 100, 1),
+    ("ECE before", lambda r: r.error_before, 1, 3),
+    ("after", lambda r: r.error, 1, 3),
+    ("known refused at 5 %", lambda r: r.refused, 100, 1),
+    ("unknown refused", lambda r: r.found, 100, 1),
+    ("AUROC", lambda r: r.auroc, 1, 3),
+    ("AUROC of max p", lambda r: r.auroc_confidence, 1, 3),
+)
+
+
+def tables(runs: Sequence[Run]) -> str:
+    """Return the means over data sets, and a row for each data set of ``auto``, as markdown."""
+    head = [name for name, *_ in COLUMNS]
+    lines = [f"| learner | data sets | {' | '.join(head)} |", "| --- |" + " ---: |" * (len(head) + 1)]
+    for learner in LEARNERS:
+        mine = [run for run in runs if run.learner == learner]
+        if mine:
+            lines.append(f"| {learner} | {len({run.course for run in mine})} | {' | '.join(cells(mine))} |")
+        if learner != "rtf" and mine:
+            few = [run for run in mine if run.course in SMALL]
+            lines.append(f"| {learner}, where rtf ran | {len({r.course for r in few})} | {' | '.join(cells(few))} |")
+    lines += ["", f"| `auto` on | {' | '.join(head)} |", "| --- |" + " ---: |" * len(head)]
+    for course in ALL:
+        mine = [run for run in runs if run.learner == "auto" and run.course == course]
+        if mine:
+            lines.append(f"| {course} | {' | '.join(cells(mine))} |")
+    return "\n".join(lines)
+
+
+def cells(runs: Sequence[Run]) -> list[str]:
+    """Return the means over data sets of the means over seeds, one for each column."""
+    found = []
+    for _, value, times, digits in COLUMNS:
+        by_course: dict[str, list[float]] = {}
+        for run in runs:
+            if (measured := value(run)) is not None:
+                by_course.setdefault(run.course, []).append(times * measured)
+        mean = statistics.fmean(map(statistics.fmean, by_course.values())) if by_course else None
+        found.append("–" if mean is None else f"{mean:.{digits}f}")
+    return found
+
+
+def summary(runs: Sequence[Run]) -> dict[str, Any]:
+    """Return the means of ``auto``, with how many data sets they are over."""
+    mine = [run for run in runs if run.learner == "auto"]
+    return dict(zip((name for name, *_ in COLUMNS), cells(mine), strict=True)) | {"n": len({r.course for r in mine})}

@@ -1,0 +1,109 @@
+"""What can be asked of every model: of the estimator, and of who answers without torch.
+
+A model answers with probabilities at temperature 1, and says how unlike everything learned samples are; the rest, from
+calibrated probabilities to what is refused, follows here.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+
+from relive.classifier.asked import Asked, strangeness_scores
+from relive.classifier.bookkeeping import Array, Bookkeeping, read_only
+from relive.classifier.calibration import tempered
+from relive.classifier.labels import with_unknown
+from relive.classifier.lessons import Change, Lesson
+
+
+class Learned(ABC):
+    """A model with books, that answers."""
+
+    bookkeeping_: Bookkeeping
+    asked_: Asked
+
+    @abstractmethod
+    def _answers(self, X: Any, task: Any) -> Array:
+        """Return the probability of every class of ``classes_`` at temperature 1, (n, classes)."""
+
+    @abstractmethod
+    def _novelty(self, X: Any) -> Array | None:
+        """Return how unlike everything learned samples are, (n, kinds); None if the method cannot say."""
+
+    def predict_proba(self, X: Any, task: Any = None) -> Array:
+        """Return the probability of every class of ``classes_``, (n_samples, n_classes).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            What to classify.
+        task
+            In Task-IL, whose classes to choose from: a task's name, or one for each sample. Not given otherwise.
+        """
+        return tempered(self._answers(X, task), self.temperature_)
+
+    def predict(self, X: Any, task: Any = None, *, reject: float | None = None) -> Array:
+        """Return the most likely class of every sample, (n_samples,).
+
+        Parameters
+        ----------
+        X, task
+            As in :meth:`predict_proba`.
+        reject
+            Answer that the class is not known where a sample is more unusual than all but this share of samples like
+            those learned: ``"unknown"`` if labels are strings, −1 if they are numbers, as scikit-learn's detectors of
+            outliers have it, None if they are booleans. Without it the answer is always a class.
+        """
+        probabilities, refused = self.judged(X, task, reject)
+        labels: Array = self.classes_[probabilities.argmax(1)]
+        return labels if reject is None else with_unknown(labels, refused, self.labels_)
+
+    def judged(self, X: Any, task: Any = None, reject: float | None = None) -> tuple[Array, Array]:
+        """Return the probabilities of :meth:`predict_proba`, and which samples are refused, (n_samples,) bool."""
+        raw = self._answers(X, task)
+        share = 0.0 if reject is None else self.asked_.check_share(reject)
+        refused = self._familiarity(X, raw) < share if share else np.zeros(len(raw), dtype=bool)
+        return tempered(raw, self.temperature_), refused
+
+    def familiarity(self, X: Any, task: Any = None) -> Array:
+        """Return how usual samples are, (n_samples,): the share of samples like those learned that are no more so.
+
+        Samples of unknown classes have a low one (:mod:`relive.classifier.asked`). ``task`` as in
+        :meth:`predict_proba`.
+        """
+        return self._familiarity(X, self._answers(X, task))
+
+    def _familiarity(self, X: Any, probabilities: Array) -> Array:
+        return self.asked_.familiarity(strangeness_scores(probabilities, self._novelty(X), len(self.labels_)))
+
+    @property
+    def temperature_(self) -> float:
+        """What logits are divided by so that probabilities fit how often answers are right."""
+        return self.asked_.temperature
+
+    @property
+    def classes_(self) -> Array:
+        """The labels met so far, and those declared, sorted; to read only."""
+        return self.bookkeeping_.classes
+
+    @property
+    def labels_(self) -> Array:
+        """The labels met so far, in the order in which they were met; to read only."""
+        return read_only(self.bookkeeping_.labels)
+
+    @property
+    def lessons_(self) -> tuple[Lesson, ...]:
+        """What is remembered about each task."""
+        return self.bookkeeping_.lessons
+
+    @property
+    def n_tasks_(self) -> int:
+        """How many tasks were learned."""
+        return sum(lesson.batches for lesson in self.lessons_)
+
+    @property
+    def changes_(self) -> tuple[Change, ...]:
+        """What was done to classes after they were learned."""
+        return self.bookkeeping_.changes

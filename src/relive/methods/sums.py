@@ -1,0 +1,96 @@
+"""What closed forms keep of all samples: sums, which no order changes, and from which samples can be taken back."""
+
+from __future__ import annotations
+
+from collections.abc import MutableSequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Sums:
+    """What is kept of all samples, in float64.
+
+    Attributes
+    ----------
+    count
+        (classes,) how many samples.
+    total
+        (classes, features) the sum of their features.
+    products
+        (features, features) the sum over all samples of the products of their features; None where it is not needed.
+    """
+
+    count: Tensor
+    total: Tensor
+    products: Tensor | None
+
+    def add(self, h: Tensor, cell: Tensor, times: int = 1) -> None:
+        """Count samples with features h (n, features), each in its class (n,), so many times: −1 takes them back."""
+        self.count.index_add_(0, cell, h.new_ones(len(h)), alpha=times)
+        self.total.index_add_(0, cell, h, alpha=times)
+        if self.products is not None:
+            self.products.addmm_(h.T, h, alpha=times)
+
+    def copy(self) -> Sums:
+        """Return sums that can be added to without changing these."""
+        products = None if self.products is None else self.products.clone()
+        return Sums(self.count.clone(), self.total.clone(), products)
+
+    @property
+    def n(self) -> Tensor:
+        """How many samples there are in all."""
+        return self.count.sum()
+
+    @property
+    def means(self) -> Tensor:
+        """The mean of each class, (classes, features); 0 of those without samples."""
+        return self.total / self.count.clamp_min(1).unsqueeze(1)
+
+    @property
+    def mean(self) -> Tensor:
+        """The mean of all samples, (features,)."""
+        return self.total.sum(0) / self.n
+
+    @property
+    def variance(self) -> Tensor:
+        """The variance of each feature over all samples, (features,): the covariance's diagonal."""
+        assert self.products is not None
+        return self.products.diagonal() / self.n - self.mean.square()
+
+    @property
+    def covariance(self) -> Tensor:
+        """The covariance of all samples, (features, features)."""
+        assert self.products is not None
+        return self.products / self.n - torch.outer(self.mean, self.mean)
+
+
+def add_products(by_class: MutableSequence[Tensor], h: Tensor, cell: Tensor, times: int = 1) -> None:
+    """Add the products of features h (n, features) to those of each row's class (n,); what was there is not changed."""
+    for c in torch.unique(cell).tolist():
+        mine = h[cell == c]
+        by_class[c] = by_class[c].addmm(mine.T, mine, alpha=times)
+
+
+def move_products(by_class: MutableSequence[Tensor], source: int, target: int) -> None:
+    """Add a class's products to another's."""
+    by_class[target] = by_class[target] + by_class[source]
+    by_class[source] = torch.zeros_like(by_class[source])
+
+
+def half(products: Tensor) -> Tensor:
+    """Return the numbers of a symmetric matrix (n, n) that tell all others, (n (n + 1) / 2,)."""
+    return products[*torch.triu_indices(*products.shape)]
+
+
+def whole(packed: Tensor, n: int) -> Tensor:
+    """Return the symmetric matrix (n, n) that :func:`half` was given.
+
+    >>> whole(half(torch.tensor([[1.0, 2.0], [2.0, 3.0]])), 2).tolist()
+    [[1.0, 2.0], [2.0, 3.0]]
+    """
+    products = packed.new_zeros(n, n)
+    products[*torch.triu_indices(n, n)] = packed
+    return products + products.triu(1).T

@@ -1,0 +1,37 @@
+"""Samples that were learned and taken back leave sums as if they had never come; answers too."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+from sklearn.datasets import load_digits
+
+from relive import ContinualClassifier
+from relive.core.sources import Part
+from relive.data.tasks import Examples
+
+X, Y = load_digits(return_X_y=True)
+X = X / 16
+
+
+@pytest.mark.parametrize("forgettable", [False, True])
+@pytest.mark.parametrize("method", ["discriminant", "analytic", "slda", "ncm", "domains"])
+def test_samples_that_are_taken_back_leave_a_learner_that_never_saw_them(method: str, forgettable: bool) -> None:
+    if method == "domains" and forgettable:
+        pytest.skip("domains cannot forget without trace")
+    settings = {"numbers": 3e4} if method in ("discriminant", "analytic", "domains") else {}
+    scenario = "domain" if method == "domains" else "class"
+    model = ContinualClassifier(method, scenario, settings=settings, forgettable=forgettable)
+    first, more = np.flatnonzero(Y < 3)[:120], np.flatnonzero(Y < 3)[120:200]
+    model.fit(X[first], Y[first])
+    learner = copy.deepcopy(model.learner_)
+    rows = model.features_.rows(X[more])
+    part = Part(0, Examples(rows, torch.from_numpy(Y[more])))
+    learner.method.after_task(learner.net, [part], 1)
+    x = model.features_.inputs(X[:300])
+    assert not torch.allclose(learner.logits(x, 0), model.learner_.logits(x, 0), atol=1e-3)
+    learner.unlearn([part])
+    torch.testing.assert_close(learner.logits(x, 0), model.learner_.logits(x, 0), atol=1e-3, rtol=1e-4)
