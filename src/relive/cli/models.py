@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
 from rich.table import Table
 
 from relive._util.errors import InputError, ReliveError
@@ -221,7 +220,7 @@ def print_memory(memories: Sequence[Memory], lessons: Sequence[Lesson]) -> None:
     out.print()
     out.print(_memory_table(memories, replays))
     legend = LEGEND if replays else UNKNOWN if any(lesson.iterations for lesson in lessons) else EXACT
-    out.print(f"\n[dim]{legend}[/]")
+    out.print(f"\n{legend}", style="dim")
 
 
 def _memory_table(memories: Sequence[Memory], replays: bool) -> Table:
@@ -231,9 +230,9 @@ def _memory_table(memories: Sequence[Memory], replays: bool) -> Table:
     for memory in memories:
         shares = (memory.agreement, memory.kept, memory.dreamt) if replays else ()
         table.add_row(
-            escape(str(memory.label)),
+            str(memory.label),
             f"{memory.n_samples:,}",
-            escape(", ".join(map(str, memory.tasks))),
+            ", ".join(map(str, memory.tasks)),
             *map(_percent, shares),
         )
     return table

@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from relive._util.errors import InputError, ReliveError
+from relive._util.errors import InputError, ReliveError, is_out_of_memory
 from relive._util.seeds import drawing_from
 from relive.networks.catalogue import EncoderFactory
 
@@ -145,9 +145,11 @@ def _naming(sizes: Sizes, hint: str) -> Iterator[None]:
     """Have an error in somebody's encoder name the function that makes it, and say what that is given."""
     try:
         yield
-    except (ReliveError, MemoryError):
+    except ReliveError:
         raise
     except Exception as error:
+        if is_out_of_memory(error):
+            raise
         code = getattr(sizes.encoder, "__code__", None)
         place = f"{Path(code.co_filename).name}:" if code else ""
         name = f"{place}{getattr(sizes.encoder, '__name__', sizes.encoder)}"
