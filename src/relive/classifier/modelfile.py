@@ -15,7 +15,7 @@ from torch import Tensor
 
 from relive._util.errors import InputError, ReliveError
 from relive._util.fidelity import Fidelity
-from relive._util.tensorfile import write_tensors
+from relive._util.tensorfile import FileError, write_tensors
 from relive._util.versions import versions
 from relive.classifier import parameters
 from relive.classifier.estimator import Array, ContinualClassifier
@@ -33,7 +33,6 @@ from relive.classifier.modelheader import (
 )
 from relive.classifier.waiting import Waiting
 from relive.core.learner import Learner
-from relive.core.state import check_form
 from relive.methods import method_class
 
 
@@ -93,7 +92,9 @@ def save(model: ContinualClassifier, path: Path) -> None:
     tensors["features.mean"] = torch.from_numpy(model.features_.mean)
     tensors["features.scale"] = torch.from_numpy(model.features_.scale)
     try:
-        write_tensors(path, KIND, VERSION, header, tensors)
+        write_tensors(path, KIND, VERSION, header, tensors, check=lambda written: load(written, allow_code=True))
+    except FileError as error:
+        raise ReliveError(f"cannot write {path}, since nothing could read it: {error}. It stays as it was") from error
     except OSError as error:
         raise ReliveError(f"cannot write {path}: {error.strerror or error}") from error
     except TypeError as error:
@@ -165,9 +166,7 @@ def _restored(model: ContinualClassifier, state: dict[str, Tensor], n_bytes: flo
     scenario = model.bookkeeping_.scenario_with()
     with MemoryLimit(n_bytes + 2**20):
         learner = new_learner(model, scenario)
-    learner.check_state(state)
-    learner.load_state(state)
-    check_form(learner.method.state(), _part(state, "method."))
+    learner.restore(state)
     return learner
 
 

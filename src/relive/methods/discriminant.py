@@ -28,7 +28,7 @@ from torch import Tensor
 from relive.core.method import Problem
 from relive.methods.analytic import ridge_readout, width_within
 from relive.methods.catalogue import FLOOR, METHODS, WEIGHT, WEIGHT_ON_AXES
-from relive.methods.closed_form import ClosedForm
+from relive.methods.closed_form import ClosedForm, positive
 from relive.methods.ridge import chosen_ridge
 from relive.methods.scaled import Scaled
 from relive.methods.slda import linear_discriminant
@@ -107,7 +107,8 @@ class Discriminant(ClosedForm):
         floor = FLOOR * pooled.diagonal().mean() if p else 0.0
         drawn = (own + p * pooled) / (count + p).clamp_min(1)
         eye = torch.eye(p, dtype=own.dtype, device=own.device)
-        roots: Tensor = torch.linalg.cholesky(drawn + (floor + 1e-12) * eye)
+        with positive():
+            roots: Tensor = torch.linalg.cholesky(drawn + (floor + 1e-12) * eye)
         return roots
 
     def scores(self, net: Classifier, x: Tensor) -> Tensor:
