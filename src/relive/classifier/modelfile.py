@@ -88,7 +88,7 @@ def save(model: ContinualClassifier, path: Path) -> None:
             "declared": labels_to_json(waiting.declared),
         }
         tensors["waiting.x"] = torch.from_numpy(np.ascontiguousarray(waiting.data))
-    tensors |= {f"asked.{name}": torch.from_numpy(array) for name, array in model.asked_.to_arrays().items()}
+    tensors |= {f"asked.{name}": torch.from_numpy(array.copy()) for name, array in model.asked_.to_arrays().items()}
     tensors["features.mean"] = torch.from_numpy(model.features_.mean)
     tensors["features.scale"] = torch.from_numpy(model.features_.scale)
     try:

@@ -34,7 +34,7 @@ from relive.methods.scaled import Scaled
 from relive.methods.slda import linear_discriminant
 from relive.methods.sums import Sums, add_products, half, move_products, whole
 from relive.networks import Classifier, Sizes
-from relive.networks.encoders import make_encoder
+from relive.networks.encoders import encoder_size
 from relive.networks.head import OFF
 from relive.networks.random_features import FlatFeatures
 
@@ -58,8 +58,7 @@ class Discriminant(ClosedForm):
         return net
 
     def width(self, sizes: Sizes, forgettable: bool = False) -> int:
-        encoder, _ = make_encoder(replace(sizes, hidden=2 * sizes.inputs), torch.Generator())
-        p = encoder.n_plain if isinstance(encoder, FlatFeatures) else 0
+        p = encoder_size(replace(sizes, hidden=2 * sizes.inputs)).plain
         least = 2 * p if p == sizes.inputs else 1  # with which the inputs are among the features
         return max(width_within(self.numbers, sizes, p * (p + 1) // 2, forgettable), least)
 

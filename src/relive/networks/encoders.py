@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from relive._util.errors import InputError, ReliveError, is_out_of_memory
 from relive._util.seeds import drawing_from
 from relive.networks.catalogue import EncoderFactory
+from relive.networks.random_features import SIZES, Size
 
 
 def linear(n_in: int, n_out: int, rng: torch.Generator) -> nn.Linear:
@@ -138,6 +139,14 @@ def make_encoder(sizes: Sizes, rng: torch.Generator) -> tuple[nn.Module, int]:
             "it must return a row of features for each, (2, features)"
         )
     return encoder, features.shape[1]
+
+
+def encoder_size(sizes: Sizes) -> Size:
+    """Return how large an encoder would be; one of the user's own is made to find out."""
+    if sizes.encoder in SIZES:
+        return SIZES[sizes.encoder](sizes.shape or (sizes.inputs,), sizes.hidden)
+    encoder, n_features = make_encoder(sizes, torch.Generator())
+    return Size(sum(t.numel() for t in encoder.state_dict().values()), n_features)
 
 
 @contextmanager

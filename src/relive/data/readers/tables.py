@@ -154,7 +154,8 @@ def _arrays(path: Path, x: str, y: str, wanted: list[str]) -> dict[str, Array]:
     if not start.startswith((b"PK\x03\x04", b"PK\x05\x06")):  # NumPy would offer to run it as a pickle
         raise DataError(f"{path} is damaged or not a NumPy file: it does not begin as numpy.savez writes it")
     try:
-        with np.load(path, allow_pickle=False) as file:
+        # opened here, since NumPy leaves a file open that is no archive
+        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
             size = sum(about.file_size for about in file.zip.infolist())
             if size > memory() // 2:
                 raise InputError(f"{path} unpacks to {size / 1e9:.1f} GB, for which there is no memory here")
