@@ -37,7 +37,7 @@ def assert_same_answers(model: ContinualClassifier, path: Path) -> None:
 
 
 def rounding(model: ContinualClassifier, x: Array, task: Any) -> Array:
-    """How far torch's float32 itself is off at most where logits are large and cancel: closed forms, against float64."""
+    """How far torch's float32 is off at most where logits are large and cancel: closed forms, against float64."""
     if model.learner_.method.takes_steps:
         return np.zeros(1)
     exact = copy.deepcopy(model)
