@@ -236,7 +236,7 @@ class TestDamage:
             {"name": [1]},
             {"name": None},
             {"seconds": "x"},
-            {"agreement": {"0": [1]}},
+            {"tested": {"0": [1]}},
             {"surprise": 1},
         ],
     )
