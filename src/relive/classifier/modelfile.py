@@ -17,7 +17,7 @@ from relive._util.errors import InputError, ReliveError
 from relive._util.fidelity import Fidelity
 from relive._util.tensorfile import FileError, write_tensors
 from relive._util.versions import versions
-from relive.classifier import parameters
+from relive.classifier import parameters, portraits
 from relive.classifier.estimator import Array, ContinualClassifier
 from relive.classifier.learning import new_learner
 from relive.classifier.memorylimit import MemoryLimit
@@ -89,6 +89,8 @@ def save(model: ContinualClassifier, path: Path) -> None:
         }
         tensors["waiting.x"] = torch.from_numpy(np.ascontiguousarray(waiting.data))
     tensors |= {f"asked.{name}": torch.from_numpy(array.copy()) for name, array in model.asked_.to_arrays().items()}
+    pictured = portraits.to_arrays(model.portraits_)
+    tensors |= {f"portraits.{name}": torch.from_numpy(array.copy()) for name, array in pictured.items()}
     tensors["features.mean"] = torch.from_numpy(model.features_.mean)
     tensors["features.scale"] = torch.from_numpy(model.features_.scale)
     try:
@@ -138,10 +140,10 @@ def _model(header: Header, arrays: dict[str, Array]) -> ContinualClassifier:
     if header.feature_names:
         model.feature_names_in_ = np.array(header.feature_names, dtype=object)
     model.bookkeeping_ = header.bookkeeping
-    model.features_, model.asked_ = header.features, header.asked
+    model.features_, model.asked_, model.portraits_ = header.features, header.asked, header.portraits
     if header.waiting is not None:
         model.waiting_ = Waiting(*header.waiting)
-    elsewhere = ("features.", "asked.", *(["waiting."] if header.waiting is not None else []))
+    elsewhere = ("features.", "asked.", "portraits.", *(["waiting."] if header.waiting is not None else []))
     tensors = {name: torch.from_numpy(a.copy()) for name, a in arrays.items() if not name.startswith(elsewhere)}
     require(all(name.startswith("learner.") for name in tensors), "it has tensors of something else")
     state = _upgraded(header.choice.method, {name.removeprefix("learner."): t for name, t in tensors.items()})

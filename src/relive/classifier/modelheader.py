@@ -22,6 +22,7 @@ from relive.classifier.bookkeeping import GONE, Array, Bookkeeping
 from relive.classifier.choice import AUTO, Choice
 from relive.classifier.features import Features
 from relive.classifier.lessons import Change, Lesson
+from relive.classifier.portraits import Portraits, portraits_from
 from relive.networks.catalogue import LIKELIHOODS
 
 KIND, VERSION = "relive model", 3  # 1 knew no changes of classes, 2 nothing of what was asked
@@ -46,8 +47,8 @@ class Header:
     dreamt
         The share of each class in what the model would replay, by its position in the labels; None if the file does
         not say.
-    asked
-        What came out for samples that were not learned.
+    asked, portraits
+        What came out for samples that were not learned; what is kept of how classes looked.
     versions
         Of what wrote the file.
     """
@@ -63,6 +64,7 @@ class Header:
     waiting: tuple[Array, Array, Array] | None
     dreamt: dict[int, float] | None
     asked: Asked
+    portraits: Portraits
     versions: dict[str, str]
 
     @property
@@ -166,6 +168,7 @@ def header_of(said: dict[str, Any], arrays: dict[str, Array]) -> Header:
         _waiting(said["waiting"], arrays["waiting.x"], n) if "waiting" in said else None,
         _dreamt(said.get("dreamt"), len(labels)),
         _asked(said.get("asked"), arrays, len(books.meaning)),
+        portraits_from(_below(arrays, "portraits."), n, books),
         schema.texts(said["versions"], "versions"),
     )
 
@@ -225,8 +228,9 @@ def _lesson(values: dict[str, Any], n_labels: int) -> Lesson:
     whole(values["iterations"])
     schema.number(values["seconds"], "seconds", low=0)
     schema.whole(values.get("batches", 1), "batches", low=1)
-    agreement, tested = (_pairs(values.get(name, {}), n_labels) for name in ("agreement", "tested"))
-    return Lesson(**values | {"classes": classes, "counts": counts, "agreement": agreement, "tested": tested})
+    tested = _pairs(values.get("tested", {}), n_labels)
+    rest = {name: value for name, value in values.items() if name != "agreement"}  # which files of before have
+    return Lesson(**rest | {"classes": classes, "counts": counts, "tested": tested})
 
 
 def _pairs(values: Any, n_labels: int) -> dict[int, tuple[int, int]]:
@@ -278,8 +282,12 @@ def _asked(said: Any, arrays: dict[str, Array], n_classes: int) -> Asked:
     """Return what was asked; nothing in a file of before."""
     if said is None:
         return Asked.nothing()
-    mine = {name.removeprefix("asked."): a.copy() for name, a in arrays.items() if name.startswith("asked.")}
-    return asked_from(mine, whole(said["learned"]), schema.number(said["usual"], "usual"), n_classes)
+    usual = schema.number(said["usual"], "usual")
+    return asked_from(_below(arrays, "asked."), whole(said["learned"]), usual, n_classes)
+
+
+def _below(arrays: dict[str, Array], prefix: str) -> dict[str, Array]:
+    return {name.removeprefix(prefix): array.copy() for name, array in arrays.items() if name.startswith(prefix)}
 
 
 def _labels_from_json(values: dict[str, Any]) -> Array:

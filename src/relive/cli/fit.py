@@ -20,6 +20,7 @@ from relive.cli.fit_checks import (
     picture_shape,
     say_what_changes,
     shape_from,
+    warn_of_forgetting,
     warn_of_small_classes,
 )
 from relive.cli.run import number, pairs
@@ -391,5 +392,7 @@ def _show(model: ContinualClassifier, path: Path) -> None:
     out.print(f"model     {path}, {models.size_of(path)}: {models.known(model)}")
     if models.holds_data(model):
         out.print(models.DATA_NOTE)
-    models.print_memory(model.report(), model.lessons_)
+    memories = model.report()
+    models.print_memory(memories, model.lessons_)
+    warn_of_forgetting(memories)
     warn_of_small_classes(model)

@@ -66,7 +66,7 @@ def command(
 def _remembered(path: Path, allow_code: bool) -> tuple[Header, Sequence[Memory]]:
     """Return what a file says of its model and of each class; torch is needed for files that do not say the latter."""
     from relive.classifier.modelheader import described
-    from relive.classifier.selfreport import memories
+    from relive.inference.about import remembered
     from relive.inference.predictor import NeedsTorchError, checked
 
     header, arrays = described(path, allow_code=allow_code)
@@ -76,7 +76,7 @@ def _remembered(path: Path, allow_code: bool) -> tuple[Header, Sequence[Memory]]
         return header, load(path, allow_code=allow_code).report()
     with suppress(NeedsTorchError):
         checked(path, header, arrays)
-    return header, memories(header.bookkeeping.labels.tolist(), header.bookkeeping.lessons, header.dreamt)
+    return header, remembered(header)
 
 
 def _show(path: Path, about: dict[str, Any]) -> None:
