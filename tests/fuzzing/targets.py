@@ -19,7 +19,6 @@ import numpy as np
 
 from relive.classifier.modelfile import load
 from relive.classifier.modelheader import described
-from relive.classifier.selfreport import memories
 from relive.cli import main
 from relive.cli.console import json_text
 from relive.data.datasets import idx
@@ -27,7 +26,7 @@ from relive.data.readers.formats import read_any
 from relive.experiments import ledger
 from relive.experiments.spec import RunResult, RunSpec, make_spec, register_methods_in
 from relive.experiments.store import RESULT, Store
-from relive.inference.about import about
+from relive.inference.about import about, remembered
 from relive.inference.predictor import NeedsTorchError, checked
 from relive.methods.catalogue import METHODS
 from tests.fuzzing import mutate, seeds
@@ -86,7 +85,7 @@ class Models(Target):
         path.write_bytes(case)
         header, arrays = described(path, allow_code=False)
         books = header.bookkeeping
-        json_text(about(header, path, memories(books.labels.tolist(), books.lessons, header.dreamt or {})))
+        json_text(about(header, path, remembered(header)))
         if header.n_features > LARGE:
             return
         task = books.lessons[0].name if header.parameters["scenario"] == "task" else None
