@@ -24,9 +24,11 @@ from relive.classifier.bookkeeping import Bookkeeping, NewTask
 from relive.core.learner import Learner
 from relive.core.sources import Part
 from relive.data.tasks import Examples, Task
+from relive.methods.closed_form import CHUNK
 
 SMALL = 20  # samples; tasks of fewer are asked about only now and then
 SHARE, MOST = 0.2, 500  # of each class's samples; samples in all
+BATCHES = 3  # of a large task, that these samples are among
 
 
 def label_probabilities(learner: Learner, books: Bookkeeping, x: Tensor, task: int) -> Array:
@@ -72,7 +74,7 @@ def ask(
             return before
         held_out = task.train.take(chosen)
         learner = copy.deepcopy(learner)
-        learner.unlearn([Part(learner.seen - 1, held_out)])
+        learner.unlearn(Part(learner.seen - 1, task.train), chosen)
     x, classes = held_out.inputs(slice(None)), np.array(new.classes)[held_out.labels.cpu().numpy()]
     p = label_probabilities(learner, books, x, learner.seen - 1)
     kinds = learner.novelty(x)
@@ -83,13 +85,17 @@ def ask(
 def _fold(target: Tensor, known: list[bool], rng: np.random.Generator) -> Tensor:
     """Return which samples to take back, (m,): a fifth of each class, 500 at most; a new class keeps at least one.
 
-    Of a small task all samples of known classes are taken back: it is asked before it is learned.
+    Of a small task all samples of known classes are taken back: it is asked before it is learned. Of a large one they
+    are of few batches, since the features of whole batches are computed again.
     """
     y = target.cpu().numpy()
     share = min(SHARE, MOST / len(y))
+    batches = rng.permutation(-(-len(y) // CHUNK))[:BATCHES]
+    among = np.isin(np.arange(len(y)) // CHUNK, batches)
     chosen = []
     for c in np.unique(y):
-        mine = rng.permutation(np.flatnonzero(y == c))
+        mine = rng.permutation(np.flatnonzero((y == c) & among))
         whole = len(y) < SMALL and known[c]
-        chosen.append(mine[: len(mine) if whole else min(int(share * len(mine) + 0.5), len(mine) - 1)])
+        n = int((y == c).sum())
+        chosen.append(mine[: len(mine) if whole else min(int(share * n + 0.5), n - 1)])
     return torch.from_numpy(np.sort(np.concatenate(chosen))).to(target.device)

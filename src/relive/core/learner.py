@@ -306,9 +306,10 @@ class Learner:
             return self.method.novelty(self.net, x.to(self.problem.device))
 
     @torch.no_grad()
-    def unlearn(self, parts: Sequence[Part]) -> None:
-        """Take back samples that were learned, where the method can."""
-        self.method.unlearn(self.net, [replace(part, examples=part.examples.to(self.problem.device)) for part in parts])
+    def unlearn(self, part: Part, rows: Tensor) -> None:
+        """Take back some rows (m,) of the part that was learned last, where the method can."""
+        device = self.problem.device
+        self.method.unlearn(self.net, replace(part, examples=part.examples.to(device)), rows.to(device))
 
     @torch.no_grad()
     def predict(self, x: Tensor, task: int) -> Tensor:

@@ -100,8 +100,12 @@ class Method:
         units are without them; that alone is enough for a method that keeps nothing of single classes.
         """
 
-    def unlearn(self, net: Classifier, parts: Sequence[Part]) -> None:
-        """Take back samples of ``after_task``, as if they had not been among them; for methods that ``can_unlearn``."""
+    def unlearn(self, net: Classifier, part: Part, rows: Tensor) -> None:
+        """Take back some rows (m,) of a part that ``after_task`` was given last, as if they had not been among them.
+
+        For methods that ``can_unlearn``. The whole part is given, since the last bits of a row's features depend on the
+        rows that they are computed with.
+        """
         raise NotImplementedError(f"{type(self).__name__} cannot take back what it has learned")
 
     def usual_temperature(self, n_classes: int) -> float:

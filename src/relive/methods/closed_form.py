@@ -123,17 +123,24 @@ class ClosedForm(Method, ABC):
             self._count(net, part)
         self.unsettle()
 
-    def unlearn(self, net: Classifier, parts: Sequence[Part]) -> None:
+    def unlearn(self, net: Classifier, part: Part, rows: Tensor) -> None:
         self.unshare()
-        for part in parts:
-            self._count(net, part, times=-1)
+        self._count(net, part, rows)
         self.unsettle()
 
-    def _count(self, net: Classifier, part: Part, times: int = 1) -> None:
+    def _count(self, net: Classifier, part: Part, gone: Tensor | None = None) -> None:
+        """Count samples; or take some rows of them back, whose features are those of the same batches."""
         cells = self.cells(part.task)
         for start in range(0, len(part.examples), CHUNK):
-            rows = slice(start, start + CHUNK)
-            self.count(net.encoder(part.examples.inputs(rows)).double(), cells[part.examples.labels[rows]], times)
+            some = slice(start, start + CHUNK)
+            mine = None if gone is None else gone[(gone >= start) & (gone < start + CHUNK)] - start
+            if mine is not None and not len(mine):
+                continue
+            h, cell = net.encoder(part.examples.inputs(some)).double(), cells[part.examples.labels[some]]
+            if mine is None:
+                self.count(h, cell)
+            else:
+                self.count(h[mine], cell[mine], -1)
 
     def unsettle(self) -> None:
         """Have what follows from the sums be computed anew when it is needed next."""

@@ -82,10 +82,10 @@ class Domain:
         self.form.after_task(self.net, [replace(part, task=task)], len(self.tasks))
         self._count(part, 1)
 
-    def unlearn(self, part: Part) -> None:
-        """Take back samples of one of the tasks."""
-        self.form.unlearn(self.net, [replace(part, task=self.tasks.index(part.task))])
-        self._count(part, -1)
+    def unlearn(self, part: Part, rows: Tensor) -> None:
+        """Take back some rows of one of the tasks."""
+        self.form.unlearn(self.net, replace(part, task=self.tasks.index(part.task)), rows)
+        self._count(replace(part, examples=part.examples.take(rows)), -1)
 
     def _count(self, part: Part, times: int) -> None:
         cells = self.form.cells(self.tasks.index(part.task))
@@ -151,9 +151,8 @@ class Domains(Method):
     def usual_temperature(self, n_classes: int) -> float:
         return usual_temperature(n_classes)
 
-    def unlearn(self, net: Classifier, parts: Sequence[Part]) -> None:
-        for part in parts:
-            next(domain for domain in self.domains_ if part.task in domain.tasks).unlearn(part)
+    def unlearn(self, net: Classifier, part: Part, rows: Tensor) -> None:
+        next(domain for domain in self.domains_ if part.task in domain.tasks).unlearn(part, rows)
 
     def _home_of(self, part: Part) -> Domain:
         """Return the domain that a new task joins, or the one that it begins."""
