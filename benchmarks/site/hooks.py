@@ -74,7 +74,7 @@ def mathml(latex: str, block: bool) -> str:
     drawn = convert(latex.strip(), display="block" if block else "inline")
     if unknown := re.findall(r"\\[A-Za-z]+", drawn):
         raise ValueError(f"LaTeX that cannot be drawn: {', '.join(unknown)} in {latex}")
-    return drawn
+    return f'<div class="equation">{drawn}</div>' if block else drawn
 
 
 def linked(page: Path) -> list[Path]:
