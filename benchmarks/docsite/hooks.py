@@ -1,7 +1,7 @@
 """What MkDocs calls while it builds the site (mkdocs.yml): pages that no one writes, links, and equations.
 
 - the home page is the README, and the other files that pages link to (examples, tests, CONTRIBUTING.md) are pages too;
-- every method has a page, made of its docstring, its facts and the ledger (:mod:`benchmarks.site.methods`);
+- every method has a page, made of its docstring, its facts and the ledger (:mod:`benchmarks.docsite.methods`);
 - equations become MathML, which browsers draw by themselves: no script and no font comes from elsewhere.
 """
 
@@ -18,7 +18,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-from benchmarks.site.methods import method_pages
+from benchmarks.docsite.methods import method_pages
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

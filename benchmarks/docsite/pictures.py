@@ -1,6 +1,6 @@
 """The pictures that explain: how fine-tuning forgets, what the three scenarios ask, how a method is chosen.
 
-python -m benchmarks.site.pictures    # into docs/pictures
+python -m benchmarks.docsite.pictures    # into docs/pictures
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A page for each method, made of its docstring, its facts and the ledger: no number on it is typed by hand.
 
-python -m benchmarks.site.methods DIRECTORY    # the pages as Markdown; `make docs` has them in the site
-python -m benchmarks.site.methods              # only the table of docs/scenarios.md
+python -m benchmarks.docsite.methods DIRECTORY    # the pages as Markdown; `make docs` has them in the site
+python -m benchmarks.docsite.methods              # only the table of docs/scenarios.md
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -152,7 +153,7 @@ def _body(source: str, tree: ast.Module) -> str:
     return "\n".join(source.splitlines()[first.lineno - 1 :]).strip()
 
 
-def table(head: list[str], rows: list[list[str]] | list[tuple[str, ...]]) -> str:
+def table(head: list[str], rows: Sequence[Sequence[str]]) -> str:
     """Return a table in Markdown.
 
     >>> print(table(["a", "b"], [("1", "2")]))
