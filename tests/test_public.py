@@ -65,6 +65,29 @@ def test_an_interrupt_is_one_from_the_first_moment(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (130, "stopped.\n")
 
 
+def test_a_command_line_without_its_extra_names_it(tmp_path: Path) -> None:
+    (tmp_path / "typer.py").write_text("raise ModuleNotFoundError('gone', name='typer')")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    command = [sys.executable, "-m", "relive", "methods"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    said = "the command line needs typer, which is not installed: pip install 'relive[cli]'\n"
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", said)
+
+
+def test_the_library_needs_nothing_of_the_extras() -> None:
+    program = """
+import sys
+for name in ("typer", "matplotlib", "jinja2", "distributed", "onnx", "starlette", "uvicorn", "pyarrow", "pandas"):
+    sys.modules[name] = None  # importing it is an error
+import relive
+for name in relive.__all__:
+    getattr(relive, name)
+print(relive.ContinualClassifier().fit([[0.0], [0.1], [4.0], [4.1]], [0, 0, 1, 1]).predict([[4.0]]))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "[1]\n"
+
+
 def test_the_readme_is_read_in_a_minute() -> None:
     lines = README.read_text(encoding="utf-8").splitlines()
     assert len(lines) < 100
