@@ -71,7 +71,8 @@ def mathml(latex: str, block: bool) -> str:
     """Return an equation as MathML; fail if any command in it is unknown."""
     for ours, theirs in SPELLINGS.items():
         latex = latex.replace(ours, theirs)
-    drawn = convert(latex.strip(), display="block" if block else "inline")
+    parts = latex.split(r"\qquad") if block else [latex]  # a line each
+    drawn = "\n".join(convert(part.strip(), display="block" if block else "inline") for part in parts)
     if unknown := re.findall(r"\\[A-Za-z]+", drawn):
         raise ValueError(f"LaTeX that cannot be drawn: {', '.join(unknown)} in {latex}")
     return f'<div class="equation">{drawn}</div>' if block else drawn
