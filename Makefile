@@ -6,7 +6,7 @@ READY := .venv/.ready
 PYTEST := $(BIN)/python -m pytest -q --dist loadscope --no-loadscope-reorder  # a module or class stays on one process
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test quick fuzz faults bench report check format clean
+.PHONY: help setup run test quick fuzz faults bench report docs check format clean
 
 help:  ## Say what there is
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -41,6 +41,10 @@ bench: $(READY)  ## Measure speed and memory beside their goals (some minutes, o
 
 report: $(READY)  ## Rebuild tables, figures and the page from reproduction/, with no training
 	@$(BIN)/relive report --runs-dir reproduction --output report/report.html
+
+docs: $(READY)  ## Build the documentation site, site/index.html; warnings and dead links are errors
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
+	@echo "site/index.html"
 
 check: $(READY)  ## Format, lint, strict types, import layers, tests with doctests
 	$(BIN)/ruff format --check .

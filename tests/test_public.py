@@ -1,4 +1,4 @@
-"""What the package promises its users: names, quick imports, and a README that works."""
+"""What the package promises its users: names, quick imports, and links that lead somewhere."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import pytest
 import relive
 
 README = Path(__file__).parents[1] / "README.md"
-BLOCKS = re.findall(r"^```python\n(.*?)^```", README.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
 
 
 @pytest.mark.parametrize("name", relive.__all__)
@@ -57,17 +56,6 @@ atexit.register(lambda: sys.stderr.write("torch" if "torch" in sys.modules else 
     assert done.stderr == "no torch"
 
 
-def test_the_readme_has_an_example() -> None:
-    assert BLOCKS
-
-
-@pytest.mark.parametrize("block", range(len(BLOCKS)))
-def test_the_readme_s_python_works(block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    shorter = re.sub(r"iterations=\d+", "iterations=20", BLOCKS[block])
-    exec(compile(shorter, f"README.md, python block {block + 1}", "exec"), {"__name__": "__main__"})
-
-
 def test_an_interrupt_is_one_from_the_first_moment(tmp_path: Path) -> None:
     (tmp_path / "typer.py").write_text("raise KeyboardInterrupt")
     environment = {**os.environ, "PYTHONPATH": f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"}
@@ -75,6 +63,35 @@ def test_an_interrupt_is_one_from_the_first_moment(tmp_path: Path) -> None:
         [sys.executable, "-m", "relive", "--help"], env=environment, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stderr) == (130, "stopped.\n")
+
+
+def test_a_command_line_without_its_extra_names_it(tmp_path: Path) -> None:
+    (tmp_path / "typer.py").write_text("raise ModuleNotFoundError('gone', name='typer')")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    command = [sys.executable, "-m", "relive", "methods"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    said = "the command line needs typer, which is not installed: pip install 'relive[cli]'\n"
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", said)
+
+
+def test_the_library_needs_nothing_of_the_extras() -> None:
+    program = """
+import sys
+for name in ("typer", "matplotlib", "jinja2", "distributed", "onnx", "starlette", "uvicorn", "pyarrow", "pandas"):
+    sys.modules[name] = None  # importing it is an error
+import relive
+for name in relive.__all__:
+    getattr(relive, name)
+print(relive.ContinualClassifier().fit([[0.0], [0.1], [4.0], [4.1]], [0, 0, 1, 1]).predict([[4.0]]))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "[1]\n"
+
+
+def test_the_readme_is_read_in_a_minute() -> None:
+    lines = README.read_text(encoding="utf-8").splitlines()
+    assert len(lines) < 100
+    assert max(map(len, lines)) <= 100
 
 
 @pytest.mark.parametrize(

@@ -70,6 +70,8 @@ class MethodFacts:
         Whether it trains on the data of earlier tasks, which must be given to it again with every task.
     bound
         "lower bound" or "upper bound", if it is shown as one.
+    use_when, not_when
+        Advice for people, each the end of a sentence: "Take it …", "Leave it …".
     colour, marker
         How it is drawn; if empty, a pair that no other method has is given.
     """
@@ -86,6 +88,8 @@ class MethodFacts:
     keeps_data: bool = False
     needs_earlier_tasks: bool = False
     bound: str = ""
+    use_when: str = ""
+    not_when: str = ""
     colour: str = ""
     marker: str = ""
 

@@ -38,6 +38,8 @@ METHODS = Registry(
             "None",
             "fine-tuning, the lower bound",
             bound="lower bound",
+            use_when="to see how much is forgotten: it is the lower bound of every comparison",
+            not_when="for anything that is to be remembered",
             colour="#6f6f6f",
             marker="X",
         ),
@@ -60,6 +62,8 @@ METHODS = Registry(
                 ),
             ),
             choices=("xdg_gate",),
+            use_when="in Task-IL, where a network is trained and the task is given with every question",
+            not_when="where the task is not known when predicting, or where tasks are so many that units run out",
             colour="#4b2e83",
             marker="P",
         ),
@@ -70,6 +74,8 @@ METHODS = Registry(
             "Kirkpatrick et al. 2017, elastic weight consolidation",
             settings=(LAMBDA,),
             choices=("fisher_labels", "fisher_divisor"),
+            use_when="in Task-IL with a large λ, and where tasks share their classes, as in permuted MNIST",
+            not_when="in Class-IL, where no λ helps: it holds weights, but never compares old classes with new ones",
             colour="#0072b2",
             marker="s",
         ),
@@ -85,6 +91,8 @@ METHODS = Registry(
                 ),
             ),
             choices=("fisher_labels", "fisher_divisor", "online_ewc"),
+            use_when="as EWC, with many tasks: what it keeps does not grow with them",
+            not_when="in Class-IL, for the same reason as EWC",
             colour="#56b4e9",
             marker="D",
         ),
@@ -97,6 +105,11 @@ METHODS = Registry(
                 Setting("c", 0.1, 0, STRONGEST, "the strength of the penalty", "c"),
                 Setting("xi", 0.1, 1e-12, math.inf, "ξ, keeps importances finite where a parameter hardly moved", "ξ"),
             ),
+            use_when=(
+                "in Task-IL, and in Domain-IL on permuted inputs: its importances cost nothing beyond the "
+                "steps themselves"
+            ),
+            not_when="in Class-IL, and without searching c first",
             colour="#009e73",
             marker="^",
         ),
@@ -106,6 +119,8 @@ METHODS = Registry(
             "LwF",
             "Li & Hoiem 2017, learning without forgetting",
             choices=("distillation_loss",),
+            use_when="in Task-IL, if new inputs look like old ones: it needs neither stored nor generated samples",
+            not_when="where inputs of the tasks differ much, as in permuted MNIST, and in Class-IL",
             colour="#e69f00",
             marker="v",
         ),
@@ -115,6 +130,11 @@ METHODS = Registry(
             "DGR",
             "Shin et al. 2017, deep generative replay",
             choices=("generative_loss",),
+            use_when="to compare with: generative replay as it was first published",
+            not_when=(
+                "where `rtf` can be used, which trains one network instead of two, or where samples are too "
+                "hard to generate, as photographs are"
+            ),
             colour="#882255",
             marker="<",
         ),
@@ -124,6 +144,8 @@ METHODS = Registry(
             "DGR+distill",
             "van de Ven & Tolias 2018, DGR with soft targets",
             choices=("generative_loss", "distillation_loss"),
+            use_when="to have a classifier of any architecture, with a generator that is separate from it",
+            not_when="where `rtf` can be used, which trains one network instead of two",
             colour="#cc79a7",
             marker=">",
         ),
@@ -133,6 +155,14 @@ METHODS = Registry(
             "RtF",
             "van de Ven & Tolias 2018, Replay-through-Feedback",
             choices=("generative_loss", "distillation_loss"),
+            use_when=(
+                "in all three scenarios if a network of your own must be trained, and no sample may be kept; "
+                "it shows what it remembers"
+            ),
+            not_when=(
+                "where fixed features are good enough (`discriminant` is more accurate and much faster), or "
+                "where samples are too hard to generate, as photographs are"
+            ),
             colour="#d55e00",
             marker="o",
         ),
@@ -144,6 +174,8 @@ METHODS = Registry(
             keeps_data=True,
             needs_earlier_tasks=True,
             bound="upper bound",
+            use_when="if all data may be kept: it is the upper bound of every comparison",
+            not_when="where earlier data are gone, which is what this package is about",
             colour="#000000",
             marker="h",
         ),
@@ -163,6 +195,8 @@ METHODS = Registry(
                 ),
             ),
             choices=("generative_loss", "distillation_loss"),
+            use_when="as `rtf`, if classes are to be replayed evenly and samples should look like one class each",
+            not_when="where fixed features are good enough, or where samples are too hard to generate",
             colour="#a50026",
             marker="H",
         ),
@@ -176,6 +210,11 @@ METHODS = Registry(
                 Setting("latent", 5.0, 1, 1e5, "latent variables of a VAE"),
                 Setting("samples", 10.0, 1, 1e6, "S, importance samples for each likelihood", "S"),
             ),
+            use_when="in Class-IL, if every class should be learned by itself: no class can disturb another",
+            not_when=(
+                "if answers must be fast, since every class's network is asked many times, or if there are "
+                "very many classes"
+            ),
             colour="#7b3294",
             marker="8",
         ),
@@ -185,6 +224,8 @@ METHODS = Registry(
             "Pseudo-rehearsal",
             "Robins 1995, random inputs with the old network's answers",
             choices=("distillation_loss",),
+            use_when="to compare with: the oldest kind of replay, which needs no generator",
+            not_when="where inputs are structured, as pictures are: noise says little about them",
             colour="#d8b365",
             marker="3",
         ),
@@ -195,6 +236,8 @@ METHODS = Registry(
             "Rolnick et al. 2019, experience replay",
             settings=(BUDGET,),
             keeps_data=True,
+            use_when="if some samples may be kept: it is the simplest way to use them",
+            not_when="if samples must not be kept",
             colour="#01665e",
             marker="+",
         ),
@@ -205,6 +248,8 @@ METHODS = Registry(
             "Chaudhry et al. 2019, averaged gradient episodic memory",
             settings=(BUDGET,),
             keeps_data=True,
+            use_when="if some samples may be kept and a step must not raise their loss",
+            not_when="if samples must not be kept",
             colour="#5ab4ac",
             marker="x",
         ),
@@ -215,6 +260,8 @@ METHODS = Registry(
             "Rebuffi et al. 2017, nearest mean of exemplars",
             settings=(BUDGET,),
             keeps_data=True,
+            use_when="in Class-IL with trained features, if some samples may be kept",
+            not_when="if samples must not be kept",
             colour="#8c510a",
             marker="4",
         ),
@@ -224,6 +271,8 @@ METHODS = Registry(
             "NCM",
             "nearest class mean, in closed form",
             encoder="inputs",
+            use_when="for the smallest model there is, on features of a good frozen network",
+            not_when="on raw measurements of different scales, or where classes differ in more than their means",
             colour="#b8860b",
             marker="p",
         ),
@@ -234,6 +283,8 @@ METHODS = Registry(
             "Hayes & Kanan 2020, streaming linear discriminant analysis",
             settings=(SHRINKAGE, NOISE),
             encoder="inputs",
+            use_when="for a small model, and on features of a frozen network; with `noise` it can hide single samples",
+            not_when="where classes cannot be divided by hyperplanes in the given features",
             colour="#2f7f86",
             marker="*",
         ),
@@ -244,6 +295,8 @@ METHODS = Registry(
             "ridge regression on random features; as in McDonnell et al. 2023, RanPAC",
             settings=(RIDGE, NUMBERS),
             encoder="random",
+            use_when="for pictures of digits, signs and the like, and to compare with `discriminant` on tables",
+            not_when="for photographs without features of a frozen network, and where tasks change what inputs mean",
             colour="#7a1fa2",
             marker="d",
         ),
@@ -254,6 +307,11 @@ METHODS = Registry(
             "a linear discriminant on random features, and a Gaussian per class",
             settings=(NUMBERS,),
             encoder="random",
+            use_when="first: it is what `auto` takes for new classes, on tables, embeddings and small pictures",
+            not_when=(
+                "where every task changes what inputs mean (`domains`), for photographs without features of a "
+                "frozen network, or where a network is to be trained"
+            ),
             colour="#c2185b",
             marker="$D$",
         ),
@@ -268,6 +326,11 @@ METHODS = Registry(
                 ),
             ),
             encoder="random-flat",
+            use_when=(
+                "where tasks of 600 samples or more change what inputs mean, as permuted pixels do, and in "
+                "Domain-IL on rows of numbers"
+            ),
+            not_when="with few samples per task, or where memory is scarce: it grows with every domain",
             colour="#33691e",
             marker="$K$",
         ),

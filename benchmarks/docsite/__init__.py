@@ -1,0 +1,1 @@
+"""What the documentation site has beside its written pages: a page per method, equations, pictures, the examples."""
