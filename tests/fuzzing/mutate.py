@@ -34,7 +34,7 @@ def of_json(value: Any, rng: Random) -> Any:
             del place[key]
         elif how < 0.8 and isinstance(place[key], int | float):
             old = place[key]
-            place[key] = rng.choice([-old, old + 1, old - 1, old * 1000, float(old), str(old), [old]])
+            place[key] = rng.choice([-old, old + 1, old - 1, old * 1000, 0.25, str(old), [old]])
         elif how < 0.9 and isinstance(place, list):
             place.insert(rng.randrange(len(place) + 1), copy.deepcopy(rng.choice(place or [0])))
         elif isinstance(place, dict):

@@ -291,7 +291,7 @@ def _below(arrays: dict[str, Array], prefix: str) -> dict[str, Array]:
 
 
 def _labels_from_json(values: dict[str, Any]) -> Array:
-    dtype, labels = np.dtype(values["dtype"]), values["values"]
+    dtype, labels = np.dtype(values["dtype"]), schema.items(values["values"], "labels")
     kinds: dict[str, tuple[type, ...]] = {"b": (bool,), "i": (int,), "u": (int,), "f": (float,), "U": (str,)}
     require(dtype.kind in kinds and (dtype.kind != "U" or values["dtype"] == "str"), f"labels of type {dtype}")
     array = np.array(labels, dtype=dtype)

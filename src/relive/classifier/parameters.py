@@ -34,6 +34,7 @@ STRUCTURE = (
     "fidelity",
     "forgettable",
 )
+THREADS = 10_000  # more than any machine has cores for
 SIZES = ("hidden", "latent", "batch_size")
 COUNTS = (*SIZES, "n_iter_no_change")
 DEFAULTS: dict[str, Any] = {  # the estimator's, for who reads a model's file without it
@@ -200,8 +201,8 @@ def thread_count(n_jobs: Any) -> int:
     (1, 2)
     """
     whole = isinstance(n_jobs, numbers.Integral) and not isinstance(n_jobs, bool)
-    if n_jobs is not None and (not whole or (n_jobs < 1 and n_jobs != -1)):
-        raise InputError(f"n_jobs = {n_jobs!r}: it must be a whole number of at least 1, -1 for all cores, or None")
+    if n_jobs is not None and (not whole or (n_jobs != -1 and not 1 <= n_jobs <= THREADS)):
+        raise schema.wrong("n_jobs", n_jobs, "a whole number of at least 1, -1 for all cores, or None")
     return os.cpu_count() or 1 if n_jobs == -1 else int(n_jobs or 1)
 
 

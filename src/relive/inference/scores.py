@@ -244,7 +244,10 @@ def domains(asked: Asked) -> str:
     members = [kept.take(f"{k}.tasks", (None,), np.int64).tolist() for k in range(kept.count(".tasks"))]
     tasks = sorted(task for mine in members for task in mine)
     learned = set(range(len(scenario.classes)))
-    require(all(members) and len(set(tasks)) == len(tasks) and set(tasks) <= learned, f"its domains' tasks {tasks}")
+    require(
+        bool(members) and all(members) and len(set(tasks)) == len(tasks) and set(tasks) <= learned,
+        f"its domains' tasks {tasks}",
+    )
     forms = [_domain(asked, k, mine) for k, mine in enumerate(members)]
     if scenario.needs_task:
         theirs = np.array([[0.0 if task in mine else OFF for mine in members] for task in sorted(learned)])

@@ -264,7 +264,11 @@ class Domains(Method):
                 form = state[name.removesuffix("moments") + "form.total"]
                 check_form({name: tensor}, {name: form.new_empty(len(form), 2 * self.problem.sizes.inputs)})
         tasks = [task for name, tensor in state.items() if name.endswith(".tasks") for task in tensor.tolist()]
-        if len(set(tasks)) < len(tasks) or not set(tasks) <= set(range(len(self.problem.scenario.classes))):
+        if (
+            not tasks
+            or len(set(tasks)) < len(tasks)
+            or not set(tasks) <= set(range(len(self.problem.scenario.classes)))
+        ):
             raise InputError(f"its domains have the tasks {tasks}: every task is in one domain")
 
     def stored_numbers(self, tasks: Sequence[Task]) -> int:
