@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO
 
 
-def write_atomic(path: Path, content: bytes | Callable[[IO[bytes]], object]) -> None:
+def write_atomic(path: Path, content: bytes | Callable[[IO[bytes]], object], *, durable: bool = True) -> None:
     """Write a file so that a reader sees the old one or the new one, even after a crash or a power cut.
 
     Parameters
@@ -21,6 +21,8 @@ def write_atomic(path: Path, content: bytes | Callable[[IO[bytes]], object]) -> 
         Where; its directory must exist. A link stays one, and what is no file (a pipe, a device) is written to.
     content
         The bytes, or a function that writes them to an open file.
+    durable
+        Whether it must be there after a power cut; what is soon written again need not be.
     """
     path = Path(os.path.realpath(path))
     if path.exists() and not path.is_file() and not path.is_dir():
@@ -32,15 +34,17 @@ def write_atomic(path: Path, content: bytes | Callable[[IO[bytes]], object]) -> 
     try:
         with os.fdopen(handle, "wb") as file:
             _write(file, content)
-            file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
         with contextlib.suppress(FileNotFoundError):  # who may read it stays as it was
             os.chmod(temporary, stat.S_IMODE(os.stat(path).st_mode))
         os.replace(temporary, path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    sync_directory(path.parent)
+    if durable:
+        sync_directory(path.parent)
 
 
 def _write(file: IO[bytes], content: bytes | Callable[[IO[bytes]], object]) -> None:
