@@ -18,6 +18,7 @@ from relive.experiments.resultfile import read_result
 from relive.experiments.spec import RunResult, RunSpec
 from relive.experiments.store import CHECKPOINT, PROGRESS, RESULT, SPEC, Store
 from relive.methods import METHODS
+from relive.paper.published import PUBLISHED
 from relive.paper.tuned import as_in_paper
 from relive.report import style
 from relive.studio.snapshots import snapshots_in
@@ -193,7 +194,7 @@ def _done(result: RunResult, when: float, snapshots: list[int]) -> Row:
         "accuracy": result.average_accuracy,
         "forgetting": result.forgetting,
         "seconds": result.train_seconds,
-        "own": not as_in_paper(spec, spec.settings),
+        "own": (spec.protocol, spec.scenario, spec.method) not in PUBLISHED or not as_in_paper(spec, spec.settings),
         "snapshots": snapshots,
     }
 

@@ -144,7 +144,7 @@ function runTable() {
   const tabs = h("div", { class: "tabs", role: "group", "aria-label": "Which runs" });
   tabs.append(tab("Your runs", true), tab("The paper’s", false));
   const body = h("tbody"), count = h("p", { class: "fine", role: "status" });
-  const scroll = h("div", { class: "runs", tabIndex: 0, role: "region", "aria-label": "Runs", onscroll: () => paint() },
+  const scroll = h("div", { class: "runs", tabIndex: 0, role: "region", "aria-label": "Table of runs", onscroll: () => paint() },
     h("table", {}, h("caption", { class: "unseen" }, "Runs, the newest first"), h("thead", {}, h("tr", {},
       ["Method", "Accuracy", "Scenario", "Data", "Settings", "Tasks", "Seed", "Forgetting", "Training", ""].map((head, i) =>
         h("th", { scope: "col", class: [[1, 7, 8].includes(i) ? "number" : "", [3, 4, 5, 6, 7, 8].includes(i) ? "wide" : ""].join(" ") }, head || h("span", { class: "unseen" }, "Actions"))))), body));
