@@ -72,9 +72,9 @@ def serving(folder: Path, *also: Path) -> Iterator[Served]:
         listening.close()
 
 
-def until(true: Callable[[], object], seconds: float = 60) -> None:
+def until(true: Callable[[], object], seconds: float = 60, every: float = 0.02) -> None:
     """Wait until something is so."""
     end = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < end, f"not so within {seconds} s"
-        time.sleep(0.02)
+        time.sleep(every)

@@ -1,4 +1,4 @@
-"""The studio in a real browser: the first look, runs from elsewhere, drawing, dreams, and nothing that keeps anybody out.
+"""The studio in a real browser: the first look, runs from elsewhere, drawing, dreams, models, and access for all.
 
 Runs where a Chromium is found; with RELIVE_REQUIRE_BROWSER=1 a missing one is a failure and not a reason to skip.
 """
@@ -10,12 +10,12 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 from relive.experiments.resultfile import signed, to_bytes
@@ -127,10 +127,9 @@ def test_the_first_look_shows_that_one_forgets_and_the_other_does_not(looked: Se
 
 def test_a_run_that_is_started_elsewhere_appears_by_itself(looked: Served, visit: Visit) -> None:
     visit.page.get_by_text("2 of 2 runs").wait_for()
-    words = "run --dataset digits --iters 5 --hidden 10 --method slda --seed 9 --quiet".split()
-    done = subprocess.Popen(
-        [sys.executable, "-m", "relive", *words, "--runs-dir", str(looked.places.store.root)], stdout=subprocess.DEVNULL
-    )
+    words = ["run", "--dataset", "digits", "--method", "slda", "--seed", "9", "--quiet"]
+    words += ["--runs-dir", str(looked.places.store.root)]
+    done = subprocess.Popen([sys.executable, "-m", "relive", *words], stdout=subprocess.DEVNULL)
     visit.page.get_by_text("3 of 3 runs").wait_for()
     visit.page.get_by_role("row", name="SLDA").get_by_text("%").first.wait_for()
     assert done.wait() == 0
@@ -233,7 +232,47 @@ def test_a_digit_is_drawn_and_two_networks_answer(looked: Served, visit: Visit) 
     assert visit.page.locator(".answer").count() == 0
 
 
-def test_what_is_shown_is_exported_as_a_file_that_needs_no_network(looked: Served, visit: Visit, tmp_path: Path) -> None:
+def test_a_model_is_taught_asked_made_to_forget_and_rolled_back(looked: Served, visit: Visit, tmp_path: Path) -> None:
+    from playwright.sync_api import expect
+
+    rng = np.random.default_rng(0)
+    for season, names in (("spring", ["rose", "tulip"]), ("summer", ["aster", "<b>iris</b>"])):
+        rows = [
+            f"{rng.normal(3 * k + (season == 'summer') * 6):.3f},{rng.normal(k):.3f},{name}"
+            for k, name in enumerate(names)
+            for _ in range(30)
+        ]
+        (tmp_path / f"{season}.csv").write_text("\n".join(["width,height,species", *rows]) + "\n")
+    page = visit.view("Models")
+    page.get_by_label("Name of the new model").fill("flowers")
+    page.get_by_label("Method").select_option("slda")
+    page.get_by_label("Choose a file").set_input_files(tmp_path / "spring.csv")
+    expect(page.get_by_label("Column of labels")).to_have_value("species")
+    page.get_by_role("button", name="Teach").click()
+    page.get_by_role("heading", name="Learned").wait_for()
+    page.get_by_role("row", name="tulip").wait_for()
+    page.get_by_label("Choose a file").set_input_files(tmp_path / "summer.csv")
+    page.get_by_role("button", name="Teach").click()
+    page.get_by_role("row", name="<b>iris</b>").wait_for()
+    page.get_by_role("button", name="Evaluate").click()
+    page.get_by_role("heading", name="How good it is").wait_for()
+    assert float(page.locator(".big-number").inner_text().split()[0]) > 80
+    page.get_by_role("button", name="Predict").click()
+    page.get_by_text("60 answers").wait_for()
+    page.get_by_role("button", name="Forget rose").click()
+    page.get_by_role("heading", name="Forgotten").wait_for()
+    page.get_by_role("row", name="aster").wait_for()
+    assert page.get_by_role("row", name="rose").count() == 0
+    page.get_by_role("button", name="Roll back").click()
+    page.get_by_role("row", name="rose").wait_for()
+    page.get_by_role("button", name="Teach").click()  # the same once more
+    page.get_by_role("alert").get_by_text("has learned summer.csv already").wait_for()
+    visit.complaints.clear()
+
+
+def test_what_is_shown_is_exported_as_a_file_that_needs_no_network(
+    looked: Served, visit: Visit, tmp_path: Path
+) -> None:
     visit.view("Dreams")
     visit.page.locator(".pictures canvas").first.wait_for()
     with visit.page.expect_download() as downloading:
@@ -260,7 +299,13 @@ def test_without_the_token_the_page_says_where_it_is(browser: Browser, studio: S
     context.close()
 
 
-VIEWS = {"Live": ".runs", "Matrix": "svg .cell", "Dreams": ".classes", "Draw": ".answer"}  # and what they show
+VIEWS = {
+    "Live": ".runs",
+    "Matrix": "svg .cell",
+    "Dreams": ".classes",
+    "Draw": ".answer",
+    "Models": ".drop",
+}  # and what they show
 
 
 @pytest.mark.parametrize("size", [LAPTOP, PHONE], ids=["laptop", "phone"])
@@ -291,7 +336,7 @@ def test_five_thousand_runs_are_usable_within_a_second(browser: Browser, tmp_pat
         store.directory(spec).mkdir(parents=True)
         (store.directory(spec) / RESULT).write_bytes(to_bytes(signed(replace(like, spec=spec).to_json())))
     with serving(tmp_path) as served:
-        until(lambda: time.sleep(0.3) or served.first_event()["ready"])
+        until(lambda: served.first_event()["ready"], every=0.3)
         opened = Visit(browser, served)
         opened.page.get_by_text("5,000 of 5,000 runs").wait_for()
         usable = opened.page.evaluate("performance.now()")

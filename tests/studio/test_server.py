@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import io
 import json
 import os
 import socket
+import stat
 import time
+import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from PIL import Image
 from typer.testing import CliRunner
 
 from relive.cli import app as command_line
@@ -155,6 +160,93 @@ def test_a_thousand_idle_connections_keep_nobody_out(studio: Served) -> None:
     finally:
         for connection in idle:
             connection.close()
+
+
+def zipped(**files: bytes) -> bytes:
+    """Return an archive; a name has / where it is written __."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            archive.writestr(name.replace("__", "/"), content)
+    return made.getvalue()
+
+
+def lying_archive(name: str) -> bytes:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as archive:
+        archive.writestr(name, b"x")
+    return made.getvalue()
+
+
+def linked_archive() -> bytes:
+    made, link = io.BytesIO(), zipfile.ZipInfo("link")
+    link.external_attr = (stat.S_IFLNK | 0o777) << 16
+    with zipfile.ZipFile(made, "w") as archive:
+        archive.writestr(link, b"/etc/passwd")
+    return made.getvalue()
+
+
+@pytest.mark.parametrize("file", ["bomb.npz", "bomb.zip"])
+def test_a_bomb_is_refused_before_it_goes_off(studio: Served, file: str) -> None:
+    bomb = zipped(**{f"X{i}.npy": bytes(60_000_000) for i in range(9)})
+    assert len(bomb) < 1_000_000
+    status, said = studio.ask(f"/api/models/new/fit?file={file}", bomb)
+    assert status == 400
+    assert "would unpack to 540,000,000 bytes" in said["error"]
+    assert not list(studio.places.models.glob("*.safetensors"))
+
+
+@pytest.mark.parametrize("content", [lying_archive("../evil.png"), lying_archive("/evil.png"), linked_archive()])
+def test_an_archive_that_leads_out_of_its_folder_is_refused(studio: Served, content: bytes) -> None:
+    status, said = studio.ask("/api/models/new/fit?file=a.zip", content)
+    assert status == 400
+    assert "leads out of its folder" in said["error"]
+
+
+def test_names_of_models_and_files_lead_nowhere_else(studio: Served, tmp_path: Path) -> None:
+    studio.places.models.mkdir(parents=True, exist_ok=True)
+    (tmp_path / "other.safetensors").write_bytes(b"not yours")
+    link = studio.places.models / "link.safetensors"
+    link.symlink_to(tmp_path / "other.safetensors")
+    for evil in [*EVIL, "-h", "--help", ".hidden", "a" * 99, "link"]:
+        for what in ("fit?file=a.csv", "forget?class=a", "rollback"):
+            assert studio.ask(f"/api/models/{evil}/{what}", b"a,label\n1,x\n")[0] in (400, 404, 405)
+        assert studio.ask(f"/api/models/{evil}")[0] in (400, 404, 405)
+    link.unlink()
+    for file in ("../../x.txt", "/etc/passwd", "x", ""):
+        assert studio.ask(f"/api/models/new/fit?file={file}", b"x")[0] == 400
+    assert (tmp_path / "other.safetensors").read_bytes() == b"not yours"
+
+
+def test_an_option_is_never_another_option(studio: Served) -> None:
+    status, said = studio.ask("/api/models/new/fit?file=a.csv&label=--help", b"a,b\n1,x\n")
+    assert status == 400
+    assert "'--help'" in said["error"]
+    for option in ("label", "task", "x", "y"):
+        assert studio.ask(f"/api/models/new/fit?file=a.csv&{option}={'x' * 999}", b"a,b\n1,x\n")[0] == 400
+
+
+def test_an_upload_of_a_gigabyte_is_refused_by_its_length(studio: Served) -> None:
+    with socket.create_connection(("127.0.0.1", studio.port), timeout=30) as connection:
+        head = f"POST /api/models/new/fit?file=a.csv HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {TOKEN}\r\n"
+        connection.sendall(f"{head}Content-Length: {2**30}\r\n\r\nx".encode())
+        assert connection.recv(64).startswith(b"HTTP/1.1 413")
+
+
+def test_pictures_in_an_archive_teach_a_model(studio: Served) -> None:
+    def png(brightness: int) -> bytes:
+        made = io.BytesIO()
+        Image.fromarray(np.full((8, 8), brightness, np.uint8)).save(made, "png")
+        return made.getvalue()
+
+    files = {
+        f"photos__{name}__{i}.png": png(shade + i) for name, shade in (("dark", 0), ("light", 200)) for i in range(9)
+    }
+    status, said = studio.ask("/api/models/pictures/fit?file=photos.zip&method=ncm", zipped(**files))
+    assert (status, said.get("error")) == (200, None)
+    assert "dark (9), light (9)" in said["said"]
+    assert said["command"] == "relive fit pictures.safetensors photos/photos --method=ncm --keep=5 --quiet"
+    assert studio.ask("/api/models/pictures")[1]["result"]["image"] == [28, 28]
 
 
 # ---- what it knows of runs

@@ -31,6 +31,7 @@ from relive.studio import choices
 from relive.studio.commands import as_command, as_python, compare_words, run_words
 from relive.studio.events import Hub
 from relive.studio.looking import Looker, Seen
+from relive.studio.models import Models
 from relive.studio.runs import Runs
 
 BODY = 1_000_000  # bytes that a request may send, but for uploads
@@ -83,6 +84,7 @@ class Studio:
         self.runs = Runs(places.store)
         self.hub = Hub(self.runs)
         self.looker = Looker(places.data)
+        self.models = Models(places.models)
 
     @contextlib.asynccontextmanager
     async def lifespan(self, app: Starlette) -> AsyncIterator[None]:
@@ -107,6 +109,7 @@ class Studio:
             Route("/api/runs/{name}/dreams", told(self.dreams)),
             Route("/api/draw", told(self.draw), methods=["POST"]),
             Route("/api/jobs/{number:int}/stop", told(self.stop), methods=["POST"]),
+            *self.models.routes(),
         ]
 
     async def events(self, request: Request) -> Response:

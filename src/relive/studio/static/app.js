@@ -7,8 +7,9 @@ import * as live from "./live.js";
 import * as matrix from "./matrix.js";
 import * as dreams from "./dreams.js";
 import * as draw from "./draw.js";
+import * as models from "./models.js";
 
-const VIEWS = { live, matrix, dreams, draw };
+const VIEWS = { live, matrix, dreams, draw, models };
 const nav = document.getElementById("nav"), main = document.getElementById("view"), offline = document.getElementById("offline");
 for (const [name, view] of Object.entries(VIEWS)) nav.append(h("a", { href: `#/${name}`, id: `nav-${name}` }, view.title));
 
