@@ -21,7 +21,7 @@ import pytest
 from relive.experiments.resultfile import signed, to_bytes
 from relive.experiments.store import RESULT, Store
 from relive.studio import choices
-from tests.report.fake import result_of, spec_of
+from tests.report.fake import paper_like, result_of, spec_of
 from tests.studio.served import Served, serving, until
 
 if TYPE_CHECKING:
@@ -268,6 +268,34 @@ def test_a_model_is_taught_asked_made_to_forget_and_rolled_back(looked: Served, 
     page.get_by_role("button", name="Teach").click()  # the same once more
     page.get_by_role("alert").get_by_text("has learned summer.csv already").wait_for()
     visit.complaints.clear()
+
+
+def test_own_runs_are_compared_and_a_dot_leads_to_its_run(looked: Served, visit: Visit) -> None:
+    page = visit.view("Compare")
+    page.get_by_role("row", name="None − RtF").wait_for()
+    assert page.locator("circle").count() == 2
+    page.locator("circle").first.click()
+    page.get_by_role("heading", name="Accuracy by task").wait_for()
+    page.get_by_role("heading", name="None, seed 1").wait_for()
+
+
+def test_the_papers_tables_have_verdicts_and_the_headline_first(browser: Browser, tmp_path: Path) -> None:
+    store = Store(tmp_path / "theirs")
+    for result in paper_like("split", 1):
+        if result.spec.method in ("none", "rtf"):
+            store.save(result, [])
+    with serving(tmp_path, store.root) as served:
+        opened = Visit(browser, served, PHONE)
+        page = opened.view("Compare")
+        page.get_by_role("button", name="The paper").click()
+        cells = page.get_by_role("row", name="RtF").first.locator("td").all_inner_texts()
+        assert [cell.split("paper ")[1][:5] for cell in cells] == ["92.56", "97.31", "99.66"]
+        assert all("in range" in cell for cell in cells)
+        box = page.get_by_role("columnheader", name="Class-IL").bounding_box()
+        assert box is not None
+        assert box["x"] + 60 < PHONE[0]
+        assert opened.complaints == []
+        opened.context.close()
 
 
 def test_what_is_shown_is_exported_as_a_file_that_needs_no_network(

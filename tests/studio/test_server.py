@@ -65,7 +65,7 @@ def test_its_own_page_may_ask(studio: Served) -> None:
 
 @pytest.mark.parametrize("given", ["", "Bearer", f"Bearer {TOKEN}x", f"Basic {TOKEN}", TOKEN])
 def test_nothing_is_told_or_changed_without_the_token(studio: Served, given: str) -> None:
-    for path in ("/api/events", "/api/catalogue", "/api/models", "/api/paper"):
+    for path in ("/api/events", "/api/catalogue", "/api/models", "/api/compare"):
         assert studio.ask(path, headers={"Authorization": given})[0] == 401
     for path in ("/api/runs", "/api/first", "/api/draw", "/api/jobs/1/stop", "/api/models/x/forget"):
         assert studio.ask(path, {}, {"Authorization": given})[0] == 401

@@ -29,6 +29,7 @@ from relive.serving.guard import Guard
 from relive.serving.http import RefusedError, body_of, json_response, told
 from relive.studio import choices
 from relive.studio.commands import as_command, as_python, compare_words, run_words
+from relive.studio.comparing import Comparer
 from relive.studio.events import Hub
 from relive.studio.looking import Looker, Seen
 from relive.studio.models import Models
@@ -85,6 +86,7 @@ class Studio:
         self.hub = Hub(self.runs)
         self.looker = Looker(places.data)
         self.models = Models(places.models)
+        self.comparer = Comparer(places.store)
 
     @contextlib.asynccontextmanager
     async def lifespan(self, app: Starlette) -> AsyncIterator[None]:
@@ -107,6 +109,7 @@ class Studio:
             Route("/api/runs/{name}/go-on", told(self.go_on), methods=["POST"]),
             Route("/api/runs/{name}/wrong", told(self.wrong)),
             Route("/api/runs/{name}/dreams", told(self.dreams)),
+            Route("/api/compare", told(self.compare)),
             Route("/api/draw", told(self.draw), methods=["POST"]),
             Route("/api/jobs/{number:int}/stop", told(self.stop), methods=["POST"]),
             *self.models.routes(),
@@ -182,6 +185,11 @@ class Studio:
         runs = [self._seen(name) for name in names]
         question = self.looker.draw, pixels.reshape(SIDE, SIDE), runs
         return json_response(await self.looker.answer(*question))
+
+    async def compare(self, request: Request) -> Response:
+        """Return finished runs side by side, and beside the paper's numbers."""
+        version = frozenset((row["name"], row["when"]) for row in self.runs.rows.values() if row["state"] == "done")
+        return json_response(await asyncio.to_thread(self.comparer.everything, version))
 
     def _seen(self, name: Any) -> Seen:
         directory = self.runs.directory(name) if isinstance(name, str) else None

@@ -8,8 +8,9 @@ import * as matrix from "./matrix.js";
 import * as dreams from "./dreams.js";
 import * as draw from "./draw.js";
 import * as models from "./models.js";
+import * as compare from "./compare.js";
 
-const VIEWS = { live, matrix, dreams, draw, models };
+const VIEWS = { live, matrix, dreams, draw, models, compare };
 const nav = document.getElementById("nav"), main = document.getElementById("view"), offline = document.getElementById("offline");
 for (const [name, view] of Object.entries(VIEWS)) nav.append(h("a", { href: `#/${name}`, id: `nav-${name}` }, view.title));
 

@@ -31,7 +31,7 @@ export function open(root, [named]) {
     const picked = h("span", {}, file ? file.name : "No file chosen");
     const input = h("input", { type: "file", accept: ".csv,.npz,.zip", class: "unseen", onchange: () => { reading = take(input.files[0]); } });
     const drop = h("div", { class: "drop" }, h("p", {}, "Drop a CSV or NPZ file here, or a zip of a folder of pictures with a sub-folder per class"),
-      h("label", { class: "button", style: { display: "inline-flex", color: "var(--on-accent)" } }, "Choose a file", input), h("p", { class: "fine", style: { marginTop: "8px" } }, picked));
+      h("label", { class: "button quiet" }, "Choose a file", input), h("p", { class: "fine", style: { marginTop: "8px" } }, picked));
     for (const kind of ["dragover", "dragleave", "drop"]) drop.addEventListener(kind, (event) => {
       event.preventDefault();
       drop.classList.toggle("over", kind === "dragover");
@@ -105,7 +105,7 @@ async function remember(place, name, run) {
     const replays = model.classes.some((c) => c.dreamt !== null);
     place.replaceChildren(h("p", {}, h("strong", {}, model.choice.method), model.choice.reason ? `, chosen: ${model.choice.reason}` : ""),
       h("p", { class: "fine" }, `${model.tasks.length} ${model.tasks.length === 1 ? "task" : "tasks"}, ${model.features} features. ${model.holds_data ? "Real samples are in this file." : "No sample is in this file."}`),
-      h("div", { class: "scroll", tabIndex: 0, role: "region", "aria-label": "Classes" }, h("table", {}, h("caption", {}, "Classes"), h("thead", {}, h("tr", {}, ["class", "samples", "tasks", ...(replays ? ["dreamt"] : []), ""].map((head, i) => h("th", { scope: "col", class: i === 1 ? "number" : "" }, head || h("span", { class: "unseen" }, "Actions"))))),
+      h("div", { class: "scroll", tabIndex: 0, role: "region", "aria-label": "Classes" }, h("table", {}, h("caption", { class: "unseen" }, "Classes"), h("thead", {}, h("tr", {}, ["class", "samples", "tasks", ...(replays ? ["dreamt"] : []), ""].map((head, i) => h("th", { scope: "col", class: i === 1 ? "number" : "" }, head || h("span", { class: "unseen" }, "Actions"))))),
         h("tbody", {}, model.classes.map((c) => h("tr", {}, h("th", { scope: "row" }, String(c.label)), h("td", { class: "number" }, c.n_samples), h("td", {}, c.tasks.join(", ")), replays ? h("td", {}, percent(c.dreamt, 0)) : null,
           h("td", {}, h("button", { type: "button", class: "quiet small", onclick: () => run("forget", { class: String(c.label) }) }, h("span", {}, "Forget"), h("span", { class: "unseen" }, String(c.label))))))))),
       h("div", { class: "row", style: { marginTop: "12px" } }, h("button", { type: "button", class: "quiet", disabled: !model.kept.length, onclick: () => run("rollback") }, "Roll back one step"), h("span", { class: "fine" }, model.kept.length ? `${model.kept.length} earlier ${model.kept.length === 1 ? "version" : "versions"}` : "no earlier version yet")),
