@@ -288,7 +288,9 @@ def test_the_papers_tables_have_verdicts_and_the_headline_first(browser: Browser
         opened = Visit(browser, served, PHONE)
         page = opened.view("Compare")
         page.get_by_role("button", name="The paper").click()
-        cells = page.get_by_role("row", name="RtF").first.locator("td").all_inner_texts()
+        row = page.get_by_role("row", name="RtF").first
+        row.wait_for()
+        cells = row.locator("td").all_inner_texts()
         assert [cell.split("paper ")[1][:5] for cell in cells] == ["92.56", "97.31", "99.66"]
         assert all("in range" in cell for cell in cells)
         box = page.get_by_role("columnheader", name="Class-IL").bounding_box()

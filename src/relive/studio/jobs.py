@@ -10,7 +10,6 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from relive._util.errors import InputError
@@ -118,33 +117,3 @@ class Jobs:
         for job in self.all.values():
             if job.process is not None and job.process.returncode is None:
                 job.process.kill()
-
-
-@dataclass(frozen=True)
-class Answer:
-    """How a command ended, and what it said."""
-
-    code: int
-    out: str
-    err: str
-
-
-async def command(words: Sequence[str], folder: Path, seconds: float = 600.0) -> Answer:
-    """Run a command of ``relive`` in a folder to its end; a request that is given up ends it."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "relive", *words),
-        cwd=folder,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        start_new_session=True,
-    )
-    try:
-        out, err = await asyncio.wait_for(process.communicate(), seconds)
-    except TimeoutError:
-        raise InputError(f"this took more than {seconds:.0f} s and was given up: use the command line for it") from None
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    return Answer(process.returncode or 0, out.decode(errors="replace"), err.decode(errors="replace"))

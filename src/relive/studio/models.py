@@ -18,7 +18,7 @@ from starlette.routing import Route
 from relive._util.errors import InputError, unknown
 from relive.methods import METHODS
 from relive.serving.http import RefusedError, json_response, told
-from relive.studio.jobs import Answer, command
+from relive.studio.ready import Answer, Ready
 from relive.studio.uploads import received
 
 ENDING = ".safetensors"
@@ -40,6 +40,7 @@ class Models:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._ready = Ready()
         self._slots = asyncio.Semaphore(AT_ONCE)
 
     def routes(self) -> list[Route]:
@@ -118,7 +119,7 @@ class Models:
     async def _told(self, words: list[str], as_json: bool = False, hidden: str = "") -> Response:
         """Run a command and answer with what it says; ``hidden`` is a folder that the user does not know."""
         async with self._slots:
-            done = await command(words, self.folder)
+            done = await self._ready.do(words, self.folder)
         said = Answer(done.code, *(text.replace(f"{hidden}/", "") if hidden else text for text in (done.out, done.err)))
         if said.code != 0:
             raise RefusedError(400, said.err.strip().removeprefix("error: ") or f"it ended with exit code {said.code}")
