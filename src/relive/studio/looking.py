@@ -114,8 +114,7 @@ class Looker:
         classes = []
         for label in model.labels_.tolist():
             rows = np.flatnonzero(said == label)
-            best = rows[np.argsort(-sure[rows])][:BY_CLASS]
-            pictures = [{"pixels": _pixels(x[i]), "p": float(sure[i])} for i in best] if shape else []
+            pictures = [{"pixels": _pixels(x[i]), "p": float(sure[i])} for i in rows[:BY_CLASS]] if shape else []
             classes.append({"label": str(label), "share": len(rows) / max(1, len(said)), "pictures": pictures})
         return {"shape": shape, "classes": classes, "map": self._map(run, after, x, said, scenario.shares_units)}
 

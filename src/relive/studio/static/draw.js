@@ -94,8 +94,8 @@ export function open(root, names) {
       const step = found.runs[i][Math.min(slider.at, found.runs[i].length - 1)];
       const best = step.p.indexOf(Math.max(...step.p));
       return h("div", {}, h("h2", { class: "key", style: { fontSize: "1rem" } }, dot(row), called(row)),
-        h("div", { class: "row", style: { minHeight: "88px", gap: "24px" } }, h("output", { class: "answer", "data-run": row.method, "aria-label": `${row.title} says` }, step.classes[best]),
-          step.again ? h("div", { class: "fine" }, picture(step.again, found.shape, 56, "the drawing, drawn again by the network"), "drawn again") : h("span", { class: "fine" }, "has no feedback to draw with")),
+        h("div", { class: "row", style: { height: "96px", gap: "24px", flexWrap: "nowrap", marginBottom: "8px" } }, h("output", { class: "answer", "data-run": row.method, "aria-label": `${row.title} says` }, step.classes[best]),
+          step.again ? h("div", { class: "fine" }, picture(step.again, found.shape, 56, "the drawing, drawn again by the network"), "drawn again") : h("span", { class: "fine", style: { width: "5rem" } }, "has nothing to draw with")),
         h("div", { class: "bars", "aria-hidden": "true" }, step.classes.map((label, c) => h("div", { class: step.known.includes(label) ? "" : "unknown" }, h("span", {}, label),
           h("span", { class: "track" }, h("i", { style: { width: `${100 * step.p[c]}%`, background: shade(row.colour) } })), h("span", { class: "number" }, step.known.includes(label) ? percent(step.p[c], 0) : "")))),
         behind(table(`What ${called(row)} says, task by task`, ["after task", "says", "probability"], found.runs[i].map((s) => [`${s.task + 1}`, s.classes[s.p.indexOf(Math.max(...s.p))], percent(Math.max(...s.p))]))));
