@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -64,7 +65,14 @@ def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
 class Visit:
     """A page of the studio; what it asks of other hosts is refused and recorded, and so are its complaints."""
 
-    def __init__(self, browser: Browser, served: Served, size: tuple[int, int] = LAPTOP, scheme: str = "light") -> None:
+    def __init__(
+        self,
+        browser: Browser,
+        served: Served,
+        size: tuple[int, int] = LAPTOP,
+        scheme: str = "light",
+        address: str | None = None,
+    ) -> None:
         self.context = browser.new_context(
             viewport={"width": size[0], "height": size[1]}, color_scheme="dark" if scheme == "dark" else "light"
         )
@@ -74,8 +82,8 @@ class Visit:
         own = f"http://127.0.0.1:{served.port}/"
         self.page.on("console", lambda message: self.complaints.append(message.text))
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.route(lambda url: not url.startswith((own, "data:", "blob:")), lambda route: route.abort())
-        self.page.goto(served.address)
+        self.page.route(lambda url: not url.startswith((own, "data:", "blob:", "about:")), lambda route: route.abort())
+        self.page.goto(address or served.address)
 
     def view(self, name: str) -> Page:
         """Go to a view by its link."""
@@ -359,7 +367,7 @@ def test_every_view_can_be_used_by_everybody(
     opened.context.close()
 
 
-def test_five_thousand_runs_are_usable_within_a_second(browser: Browser, tmp_path: Path) -> None:
+def test_five_thousand_runs_are_usable_within_a_second_and_scroll_smoothly(browser: Browser, tmp_path: Path) -> None:
     store, like = Store(tmp_path / "runs"), result_of(spec_of("split", "class", "rtf", 1, iters=100))
     for seed in range(5000):  # as Store.save does, without waiting for the disk
         spec = replace(like.spec, seed=seed)
@@ -367,25 +375,51 @@ def test_five_thousand_runs_are_usable_within_a_second(browser: Browser, tmp_pat
         (store.directory(spec) / RESULT).write_bytes(to_bytes(signed(replace(like, spec=spec).to_json())))
     with serving(tmp_path) as served:
         until(lambda: served.first_event()["ready"], every=0.3)
-        opened = Visit(browser, served)
+        opened = Visit(browser, served, address="about:blank")
+        metrics = opened.context.new_cdp_session(opened.page)
+        metrics.send("Performance.enable", {"timeDomain": "threadTicks"})  # the processor's time: others may be at work
+
+        def seconds() -> float:
+            found = metrics.send("Performance.getMetrics")["metrics"]
+            return float(next(metric["value"] for metric in found if metric["name"] == "TaskDuration"))
+
+        before, asked = seconds(), time.process_time()
+        opened.page.goto(served.address)
         opened.page.get_by_text("5,000 of 5,000 runs").wait_for()
-        usable = opened.page.evaluate("performance.now()")
-        assert usable < 1000
+        assert seconds() - before + time.process_time() - asked < 1
         assert opened.page.locator(".runs tbody tr").count() < 60
-        slowest = opened.page.evaluate(
+        before = seconds()
+        opened.page.evaluate(
             """async () => {
-              const runs = document.querySelector(".runs");
-              let last = performance.now(), worst = [];
-              for (let i = 0; i < 60; i++) {
-                runs.scrollTop += 1500;
+              for (let i = 0; i < 100; i++) {
+                document.querySelector(".runs").scrollTop += 1500;
                 await new Promise(requestAnimationFrame);
-                const now = performance.now();
-                worst.push(now - last);
-                last = now;
               }
-              return worst.sort((a, b) => a - b)[54];
             }"""
         )
-        assert slowest < 100
+        assert (seconds() - before) / 100 < 1 / 30  # for each frame
         assert opened.complaints == []
+        opened.context.close()
+
+
+def test_a_page_that_is_left_open_does_not_grow(browser: Browser, tmp_path: Path) -> None:
+    like = result_of(spec_of("split", "class", "rtf", 1, iters=100))
+    with serving(tmp_path) as served:
+        opened = Visit(browser, served)
+        opened.page.get_by_text("See a network forget").wait_for()
+        metrics = opened.context.new_cdp_session(opened.page)
+
+        def finish(first: int, last: int) -> float:
+            """Have runs be finished while the page watches, and return the bytes that it then uses."""
+            for seed in range(first, last):
+                spec = replace(like.spec, seed=seed)
+                served.places.store.directory(spec).mkdir(parents=True)
+                content = to_bytes(signed(replace(like, spec=spec).to_json()))
+                (served.places.store.directory(spec) / RESULT).write_bytes(content)
+            opened.page.get_by_text(f"{last} of {last} runs").wait_for()
+            metrics.send("HeapProfiler.collectGarbage")
+            return float(metrics.send("Runtime.getHeapUsage")["usedSize"])
+
+        rounds = [finish(100 * k, 100 * (k + 1)) for k in range(5)]
+        assert rounds[-1] - rounds[0] < 400 * 5000  # a row of a run, and little else
         opened.context.close()
