@@ -11,7 +11,7 @@ import orjson
 
 from relive.serving.http import RefusedError
 from relive.studio.jobs import Job, Jobs
-from relive.studio.runs import Runs
+from relive.studio.runs import News, Runs
 
 TICK, IDLE = 0.4, 2.0  # seconds between two looks at the store, with and without somebody who watches
 HEARTBEAT = 15.0  # seconds after which a silent stream says that it is there
@@ -36,7 +36,11 @@ class Hub:
     async def watch(self) -> None:
         """Look again and again, until cancelled."""
         while True:
-            news = await asyncio.to_thread(self.runs.look)
+            try:
+                news = await asyncio.to_thread(self.runs.look)
+            except Exception as error:  # whatever lies in the directory, the next look may go well
+                self._tell({"problem": f"cannot read the runs: {error}"})
+                news = News()
             if news.rows or news.live or news.gone:
                 self._tell({"rows": list(news.rows.values()), "live": news.live, "gone": news.gone})
             if not news.more and not self.looked.is_set():

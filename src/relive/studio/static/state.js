@@ -1,5 +1,6 @@
 // What is known of runs and commands, kept up to date by the server's events.
 import { listen, get, part } from "./api.js";
+import { toast } from "./dom.js";
 
 export const state = { rows: new Map(), live: new Map(), jobs: new Map(), ready: false, catalogue: null };
 const watchers = new Set();
@@ -18,6 +19,7 @@ function take(message) {
   for (const name of message.gone || []) [state.rows, state.live].forEach((map) => map.delete(name));
   for (const job of message.jobs || []) state.jobs.set(job.id, job);
   if (message.ready) state.ready = true;
+  if (message.problem) toast(message.problem);
   for (const callback of [...watchers]) callback(message);
 }
 
