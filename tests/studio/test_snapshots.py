@@ -26,7 +26,8 @@ UNKEPT = {("xdg", "task"): [1, 2], ("generative-classifier", "domain"): [0], ("i
 
 def spec_of(method: str, scenario: str, **changes: Any) -> RunSpec:
     small: dict[str, Any] = {"tasks": 3, "iters": 4, "hidden": 10, "latent": 4, "batch_size": 8, "seed": 2}
-    settings = {"numbers": 2e3} if "numbers" in METHODS[method].defaults else {}
+    quick = {"numbers": 2e3, "hidden": 4, "samples": 2}
+    settings = {name: value for name, value in quick.items() if name in METHODS[method].defaults}
     return make_spec("split", scenario, method, settings=settings, **{"dataset": TINY} | small | changes)
 
 

@@ -140,7 +140,7 @@ def command(
     from relive.experiments.spec import make_spec
     from relive.experiments.store import Store
 
-    chosen = pairs("--choose", choose)
+    chosen, store = pairs("--choose", choose), Store(runs_dir)
     given: dict[str, float | None] = {"tasks": tasks, "iters": iters, "threads": threads}
     given |= {"learning_rate": learning_rate, "hidden": hidden, "batch_size": batch_size, "latent": latent}
     spec = make_spec(
@@ -159,10 +159,9 @@ def command(
     for hint in (known_to_fail(protocol, scenario, method), _without_effect(spec, chosen)):
         if hint and not quiet:
             err.print(f"[yellow]hint:[/] {hint}")
-    store = Store(runs_dir)
     again = again or (snapshots and _lacks_snapshots(spec, store, quiet))
-    done = None if again else _done_before(spec, store, quiet)
-    result = done or _run(spec, store, data_dir, quiet, again, snapshots)
+    known = None if again else _done_before(spec, store, quiet)
+    result = known or _run(spec, store, data_dir, quiet, again, snapshots)
     if as_json:
         typer.echo(json.dumps(result.to_json()))
     else:

@@ -77,6 +77,7 @@ def model_of(spec: RunSpec, learner: Learner, tasks: list[Task]) -> ContinualCla
     data (Offline) is a network trained by nothing else, None. Inputs are those of the run's tasks.
     """
     from relive.classifier import parameters
+    from relive.classifier.asked import Asked
     from relive.classifier.bookkeeping import Bookkeeping
     from relive.classifier.choice import Choice
     from relive.classifier.estimator import ContinualClassifier
@@ -107,6 +108,7 @@ def model_of(spec: RunSpec, learner: Learner, tasks: list[Task]) -> ContinualCla
     model.n_features_in_ = first.n_inputs
     n = np.zeros(first.n_inputs)
     model.features_ = Features(learner.problem.sizes.likelihood, n, n + 1)
+    model.asked_ = Asked.nothing()
     model.notes_ = {"run": spec.name} | ({"image": list(first.shape)} if first.is_picture else {})
     model.bookkeeping_ = Bookkeeping(
         spec.scenario,
