@@ -20,7 +20,7 @@ from relive.experiments.spec import make_spec
 from relive.experiments.store import Store
 from relive.studio.commands import run_words
 
-CLIENTS, TURNS, TURN = 50, 12, 5.0  # watchers; turns with and without them, and seconds of each
+CLIENTS, TURNS, TURN = 50, 30, 3.0  # watchers; turns with and without them, and seconds of each
 
 
 def main() -> None:

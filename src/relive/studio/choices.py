@@ -36,7 +36,7 @@ def catalogue() -> dict[str, Any]:
         "encoders": [{"name": name, "title": ENCODERS[name].title} for name in ENCODERS],
         "fidelities": list(FIDELITIES),
         "optimizers": [{"name": name, "title": OPTIMIZERS[name].title} for name in OPTIMIZERS],
-        "words": style.WORDS,
+        "first": FIRST["methods"],
     }
 
 

@@ -12,11 +12,12 @@ import orjson
 
 from relive._util.errors import ReliveError
 from relive._util.registry import short_name
+from relive.data.catalogue import DATASETS
 from relive.experiments import ledger
 from relive.experiments.journal import Progress, read_progress
 from relive.experiments.resultfile import read_result
 from relive.experiments.spec import RunResult, RunSpec
-from relive.experiments.store import CHECKPOINT, PROGRESS, RESULT, SPEC, Store
+from relive.experiments.store import CHECKPOINT, PROGRESS, RESULT, SAMPLES, SPEC, Store
 from relive.methods import METHODS
 from relive.paper.published import PUBLISHED
 from relive.paper.tuned import as_in_paper
@@ -169,7 +170,8 @@ def _row(directory: Path, progress: Progress | None, alive: bool) -> Row | None:
     try:
         result = read_result(directory / RESULT)
         when = (directory / RESULT).stat().st_mtime
-        return _done(result, when, snapshots_in(directory)) | {"name": directory.name}
+        dreams = (directory / SAMPLES).exists()  # kept of what generates
+        return _done(result, when, snapshots_in(directory)) | {"name": directory.name, "dreams": dreams}
     except FileNotFoundError:
         pass
     except (ReliveError, OSError) as error:
@@ -206,7 +208,9 @@ def _facts(spec: RunSpec, name: str = "") -> Row:
         "method": spec.method,
         "title": style.method_title(spec.method),
         "colour": style.method_colour(spec.method) if spec.method in METHODS else "#5a6675",
+        "bound": style.method_bound(spec.method),
         "dataset": short_name(spec.dataset),
+        "grey": spec.dataset in DATASETS and len(DATASETS[spec.dataset].shape) == 2,
         "protocol": short_name(spec.protocol),
         "scenario": spec.scenario,
         "seed": spec.seed,

@@ -15,8 +15,7 @@ export function open(root, names) {
     root.append(empty("No dreams to look at yet", "Runs keep their networks after each task when they are started here, or with relive run --snapshots.", h("a", { class: "button", href: "#/live" }, "To the first page")));
     return {};
   }
-  const generating = (row) => ["rtf", "dgr", "dgr-distill", "bir"].includes(row.method);
-  const usual = names.length ? names : [...state.rows.values()].filter((row) => fits(row) && generating(row)).sort((a, b) => b.when - a.when).slice(0, 1).map((row) => row.name);
+  const usual = names.length ? names : [...state.rows.values()].filter((row) => fits(row) && row.dreams).sort((a, b) => b.when - a.when).slice(0, 1).map((row) => row.name);
   const choose = picker(usual, fits, 1, () => begin()), place = h("div"), controls = h("section", { class: "card no-export" }, choose.node);
   root.append(controls, place);
   let slider = null, wanted = 0, repaint = null;

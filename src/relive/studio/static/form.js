@@ -9,7 +9,7 @@ export function runForm(catalogue) {
     h("option", { value: option.name, selected: option.name === value }, option.title))));
   const number = (name, label) => h("label", {}, label, h("input", { name, type: "number", min: 0, step: "any", placeholder: " " }));
   const ticks = h("div", { class: "ticks" }, catalogue.methods.map((method) => h("label", { class: "tick", title: method.reference },
-    h("input", { type: "checkbox", name: "methods", value: method.name, checked: ["none", "rtf"].includes(method.name) }), method.title)));
+    h("input", { type: "checkbox", name: "methods", value: method.name, checked: catalogue.first.includes(method.name) }), method.title)));
   const settings = h("div", { class: "fields wide-field" }), failed = h("div", { class: "wide-field" });
   const form = h("form", { class: "stack" },
     h("fieldset", {}, h("legend", {}, "Methods; several are done side by side"), ticks),

@@ -2,7 +2,7 @@
 import { get, part } from "./api.js";
 import { state, accuracies, about } from "./state.js";
 import { h, percent, mean, called, described, picture, dot, copy, loading, problem, empty, table, behind } from "./dom.js";
-import { heatMap, timeLine, legend, widthOf } from "./charts.js";
+import { heatMap, timeLine, legend, curveTable, widthOf } from "./charts.js";
 import { picker, scrubber } from "./picker.js";
 
 export const title = "Matrix";
@@ -51,7 +51,7 @@ export function open(root, names) {
           h("div", { class: "row no-export", style: { marginTop: "12px" } }, ["command", "python"].map((kind) => h("button", { type: "button", class: "quiet small", onclick: async () => copy((await about(line.row.name))[kind], kind === "command" ? "the command" : "the Python program") }, kind === "command" ? "Copy as command" : "Copy as Python"))));
       }));
       const full = widthOf(lines, 1160) - 48;
-      lines.replaceChildren(h("section", { class: "card" }, h("h2", {}, "Learning curves"), timeLine(found, { width: full, title: "All tasks so far (%)", value: mean, cursor: (current + 1) * rows[0].iters }), legend(found)));
+      lines.replaceChildren(h("section", { class: "card" }, h("h2", {}, "Learning curves"), timeLine(found, { width: full, title: "All tasks so far (%)", value: mean, cursor: (current + 1) * rows[0].iters }), legend(found), curveTable(found)));
     }
     place.replaceChildren(h("section", { class: "card no-export" }, slider.node), maps, wrong, lines);
     paint();

@@ -72,7 +72,7 @@ export function featured(fits = () => true) {
   for (const row of rows) groups.set(same(row), [...(groups.get(same(row)) || []), row]);
   for (const group of groups.values()) {
     const methods = [...new Map(group.map((row) => [row.title + row.settings, row])).values()];
-    if (methods.length > 1) return methods.sort((a, b) => (b.method === "none") - (a.method === "none")).slice(0, 4);
+    if (methods.length > 1) return methods.sort((a, b) => (b.bound === "lower bound") - (a.bound === "lower bound")).slice(0, 4);
   }
   return rows.slice(0, 1);
 }
