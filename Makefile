@@ -6,7 +6,7 @@ READY := .venv/.ready
 PYTEST := $(BIN)/python -m pytest -q --dist loadscope --no-loadscope-reorder  # a module or class stays on one process
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test quick bench report check format clean
+.PHONY: help setup run test quick fuzz faults bench report check format clean
 
 help:  ## Say what there is
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -29,6 +29,12 @@ test: $(READY)  ## Run the tests, doctests included
 
 quick: $(READY)  ## Run the tests that start no processes, browsers or long training (about a minute)
 	@$(PYTEST) -n 2 -m "not slow"
+
+fuzz: $(READY)  ## Feed relive 20,000 damaged files and command lines (two minutes; ARGS="--seed 7" for others)
+	@$(BIN)/python -m tests.fuzzing --cases 20000 $(ARGS)
+
+faults: $(READY)  ## Let every system call of what writes fail, or be its last (needs strace; some twenty minutes)
+	@$(BIN)/python -m tests.faults $(ARGS)
 
 bench: $(READY)  ## Measure speed and memory beside their goals (some minutes, on a quiet machine; ARGS="--repeat 3")
 	@$(BIN)/python -m benchmarks.bench --write-docs $(ARGS)

@@ -1,6 +1,7 @@
 """How far a model can be trusted, on the data sets of ``benchmarks.own_data`` (``prepare`` puts them into the cache).
 
     python -m benchmarks.trust run [--seeds 2]       calibration and unknown classes: what is missing
+    python -m benchmarks.trust retention             the self-report: what is missing
     python -m benchmarks.trust write                 the tables of docs/own-data.md
 
 Runs are added to a file of JSON lines as they end; what is there is not run again.
@@ -14,7 +15,7 @@ from pathlib import Path
 
 from benchmarks.common import ROOT
 from benchmarks.own_data.courses import FOLDER
-from benchmarks.trust import confidence
+from benchmarks.trust import confidence, retention
 from relive._util.files import write_atomic
 
 
@@ -29,19 +30,22 @@ def between(text: str, name: str, table: str) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["run", "write"])
+    parser.add_argument("what", choices=["run", "retention", "write"])
     parser.add_argument("--data", type=Path, default=FOLDER, help="where prepared data sets are kept")
-    parser.add_argument("--output", type=Path, default=ROOT / "reproduction/own-data/confidence.jsonl")
+    parser.add_argument("--output", type=Path, default=ROOT / "reproduction/own-data", help="where results are kept")
     parser.add_argument("--page", type=Path, default=ROOT / "docs/own-data.md")
     parser.add_argument("--seeds", type=int, default=2, help="of auto and LDA; a network is taught one")
     options = parser.parse_args()
     if options.what == "run":
         seeds = {learner: 1 if learner == "rtf" else options.seeds for learner in confidence.LEARNERS}
-        confidence.run_all(options.output, options.data, seeds)
-        return
-    table = confidence.tables(confidence.read(options.output))
-    page = between(options.page.read_text(encoding="utf-8"), "confidence", table)
-    write_atomic(options.page, page.encode())
+        confidence.run_all(options.output / "confidence.jsonl", options.data, seeds)
+    elif options.what == "retention":
+        retention.run_all(options.output / "retention.jsonl", options.data)
+    else:
+        page = options.page.read_text(encoding="utf-8")
+        page = between(page, "confidence", confidence.tables(confidence.read(options.output / "confidence.jsonl")))
+        page = between(page, "retention", retention.tables(retention.read(options.output / "retention.jsonl")))
+        write_atomic(options.page, page.encode())
 
 
 if __name__ == "__main__":

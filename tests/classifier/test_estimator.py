@@ -371,30 +371,9 @@ class TestMemory:
         one.report()
         assert_same(one.partial_fit(*rows(2)), other.partial_fit(*rows(2)))
 
-    def test_agreement_is_that_of_two_models_on_the_same_samples(self) -> None:
-        before = ContinualClassifier("rtf", **SMALL).partial_fit(*rows(0, 1, 2))
-        after = copy.copy(before).partial_fit(*rows(3, 4))
-        from relive._util.seeds import stream
-
-        x = before.learner_.net.generate(1000, stream(0, "agreement 1"))  # type: ignore[operator]
-        said, says = before.predict(x.numpy()), after.predict(x.numpy())
-        for memory in after.report():
-            asked = said == memory.label
-            if memory.label < 3 and asked.any():
-                assert memory.agreement == pytest.approx((says[asked] == memory.label).mean())
-                assert memory.kept == memory.agreement
-            elif memory.label >= 3:
-                assert memory.agreement is None
-        assert sum(m.dreamt for m in after.report() if m.dreamt is not None) == pytest.approx(1)
-
-    def test_task_il_asks_every_head(self) -> None:
-        model = ContinualClassifier("rtf", scenario="task", **SMALL)
-        for k in range(3):
-            model.partial_fit(*rows(2 * k, 2 * k + 1))
-        agreement = model.lessons_[-1].agreement
-        assert sum(n for n, _ in agreement.values()) == 2 * 1000  # two earlier heads, each asked about all of it
-        assert set(agreement) <= {0, 1, 2, 3}
-        assert all(m.agreement is not None for m in model.report() if m.label in agreement)
+    def test_what_is_dreamt_adds_up(self) -> None:
+        model = ContinualClassifier("rtf", **SMALL).partial_fit(*rows(0, 1, 2)).partial_fit(*rows(3, 4))
+        assert sum(m.dreamt for m in model.report() if m.dreamt is not None) == pytest.approx(1)
 
 
 class TestEcosystem:
@@ -446,7 +425,7 @@ class TestEcosystem:
             assert builds(lambda act=act: act(model)) == 0  # type: ignore[misc]
         pickled = pickle.dumps(model)
         assert builds(lambda: pickle.loads(pickled)) == 1
-        assert builds(lambda: model.save(tmp_path / "model")) == 0
+        assert builds(lambda: model.save(tmp_path / "model")) == 1  # to read what was written
         assert builds(lambda: load(tmp_path / "model")) == 1
         for ask in (model.report, lambda: model.predict(X[:2])):
             assert builds(ask) == 0
@@ -573,20 +552,6 @@ class TestTaskNames:
         assert [lesson.name for lesson in model.lessons_] == [1, 2, 3]
         for task in (np.int64(2), torch.tensor(2), np.array(2), 2):
             assert set(model.predict(X[:5], task=task)) <= {2, 3}
-
-
-def test_a_class_that_is_no_longer_dreamt_of_is_not_said_to_be_kept() -> None:
-    from dataclasses import replace
-
-    model = ContinualClassifier("rtf", **SMALL).partial_fit(*rows(0, 1)).partial_fit(*rows(2)).partial_fit(*rows(3))
-    agreements = [{}, {0: (10, 9), 1: (990, 990)}, {1: (500, 250), 2: (500, 500)}]
-    lessons = tuple(replace(k, agreement=a) for k, a in zip(model.lessons_, agreements, strict=True))
-    model.bookkeeping_ = replace(model.bookkeeping_, lessons=lessons)
-    memory = {m.label: m for m in model.report()}
-    assert (memory[0].agreement, memory[0].kept) == (None, None)
-    assert (memory[1].agreement, memory[1].kept) == (0.5, 0.5)
-    assert (memory[2].agreement, memory[2].kept) == (1.0, 1.0)
-    assert (memory[3].agreement, memory[3].kept) == (None, None)
 
 
 def test_a_step_too_far_is_an_error_even_if_it_was_the_last() -> None:

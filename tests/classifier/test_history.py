@@ -54,6 +54,30 @@ def test_other_files_are_none_of_its_versions(path: Path) -> None:
     assert len(list(path.parent.iterdir())) == 11
 
 
+def test_a_copy_where_there_are_no_second_names_is_on_the_disk_and_no_more_open(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_link(*names: object) -> None:
+        raise OSError(1, "Operation not permitted")
+
+    synced: list[tuple[int, int]] = []
+    sync = os.fsync
+
+    def watched(handle: int) -> None:
+        about = os.fstat(handle)
+        synced.append((about.st_ino, about.st_mode & 0o777))
+        sync(handle)
+
+    monkeypatch.setattr("os.link", no_link)
+    monkeypatch.setattr("os.fsync", watched)
+    store(path, "a", 2)
+    path.chmod(0o600)
+    store(path, "b", 2)
+    (version,) = kept(path)
+    assert (version.stat().st_ino, 0o600) in synced
+    assert texts(path) == ["b", "a"]
+
+
 def test_rolling_back_loses_nothing(path: Path) -> None:
     for text in "abc":
         store(path, text, 5)

@@ -178,8 +178,10 @@ class TestDamage:
 
     def test_a_newer_version(self, saved: Path) -> None:
         raw = saved.read_bytes()
-        saved.write_bytes(raw.replace(b'"version":"2"', b'"version":"3"'))
-        with pytest.raises(FileError, match=r"has version 3 of the format .*, this relive knows up to 2: use a newer"):
+        new = VERSION + 1
+        saved.write_bytes(raw.replace(f'"version":"{VERSION}"'.encode(), f'"version":"{new}"'.encode()))
+        told = rf"has version {new} of the format .*, this relive knows up to {VERSION}: use a newer"
+        with pytest.raises(FileError, match=told):
             load(saved)
 
     def test_changed_numbers_and_a_changed_header(self, saved: Path) -> None:
@@ -214,6 +216,18 @@ class TestDamage:
             {"parameters": {"encoder": "conv", "shape": [8, 8]}},
             {"parameters": {"allow_stored_data": 1}},
             {"labels": {"dtype": "int64", "values": [0, 1, 2, 3]}},
+            {"versions": [1]},
+            {"versions": {"torch": 2}},
+            {"parameters": {"random_state": -1}},
+            {"parameters": {"early_stopping": "yes"}},
+            {"parameters": {"batch_size": 10**12}},
+            {"parameters": {"learning_rate": 10**400}},
+            {"seed": 2**63},
+            {"dreamt": {"0": "1"}},
+            {"dreamt": {"9": 0.5}},
+            {"changes": [{"what": "explode", "labels": [1], "into": None, "changed_at": ""}]},
+            {"changes": [{"what": "rename", "labels": [1], "into": None, "changed_at": ""}]},
+            {"changes": [{"what": "forget", "labels": [[]], "into": None, "changed_at": ""}]},
         ],
     )
     def test_a_header_that_lies_with_the_right_digest(self, saved: Path, change: dict[str, Any]) -> None:
@@ -236,7 +250,13 @@ class TestDamage:
             {"name": [1]},
             {"name": None},
             {"seconds": "x"},
-            {"agreement": {"0": [1]}},
+            {"tested": {"0": [1]}},
+            {"tested": {"7": [1, 1]}},
+            {"tested": {"0": [1, 2]}},
+            {"seconds": float("inf")},
+            {"iterations": "x"},
+            {"learned_at": 5},
+            {"batches": 0},
             {"surprise": 1},
         ],
     )
@@ -443,6 +463,7 @@ def test_a_model_of_version_0_1_goes_on_learning(method: str, expected: list[flo
     X[:, 0] += 2 * y
     X[:, 1] -= y * (y - 3)
     model = load(Path(__file__).parents[1] / "files" / f"{method}-0.1.safetensors")
+    model.set_params(calibrate=False)  # which 0.1 did not know
     model.partial_fit(X[::2], y[::2])
     np.testing.assert_allclose(model.predict_proba(X[:1])[0], expected, atol=1e-4)
 

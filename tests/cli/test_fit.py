@@ -460,7 +460,7 @@ def test_places_where_no_model_can_be(run: Run, home: Path, files: Path) -> None
         ("other.safetensors", "other.safetensors is not a relive model: it is not a safetensors file"),
     ):
         code, out, err = run("fit", model, files / "a.csv", *SMALL)
-        assert (code, out) == (2, "")
+        assert (code, out) == (1 if model.startswith("other") else 2, "")  # what is damaged is no misuse
         assert message in err
     for options, message in (
         (["--method", "rft"], "unknown method 'rft': did you mean 'rtf'?"),
@@ -481,7 +481,7 @@ def test_an_unreadable_picture_is_named(run: Run, home: Path, files: Path) -> No
     shutil.copytree(files / "a", "a")
     (home / "a" / "1" / "bad.png").write_bytes(b"nothing")
     code, _, err = run("fit", M, "a", *SMALL)
-    assert code == 2
+    assert code == 1
     assert "1/bad.png: it is not a picture of a known format" in err
     assert not Path(M).exists()
 
@@ -582,7 +582,7 @@ def test_earlier_versions_and_rolling_back(run: Run, home: Path, files: Path, ma
     (home / f"{M}.kept-1").write_bytes(b"damaged")
     before = all_bytes(home)
     code, _, err = run("rollback", M)
-    assert code == 2
+    assert code == 1
     assert f"{M}.kept-1 is not a relive model" in err
     assert all_bytes(home) == before
 
@@ -604,7 +604,7 @@ def test_a_damaged_version_takes_no_place_even_after_a_kill(run: Run, home: Path
         shutil.copy(made, name)
     Path(f"{M}.kept-2").write_bytes(made.read_bytes()[:3000])
     code, _, err = run("rollback", M)
-    assert code == 2
+    assert code == 1
     assert "is cut short" in err
     assert Path(M).read_bytes() == made.read_bytes()
     assert not list(home.glob("*.undone"))

@@ -114,7 +114,7 @@ def test_what_was_set_aside_is_named_even_if_the_sweep_cannot_go_on(relive: Comm
     shutil.rmtree(second)
     second.write_text("something else")
     said = relive(*asked)
-    assert said.code == 2
+    assert said.code == 1
     assert "set aside, and run again" in said.err
     assert "cannot write to the runs directory" in said.err
     assert "Traceback" not in said.err
@@ -239,7 +239,7 @@ def test_a_damaged_result_is_not_collected(relive: Command) -> None:
     path = next(Path("runs").glob("*seed2*/result.json"))
     path.write_bytes(path.read_bytes()[:-3])
     said = relive("collect", "runs", "--into", "ledger")
-    assert (said.code, "added     1 run\n" in said.out, f"{path} is damaged" in said.err) == (0, True, True)
+    assert (said.code, "added     1 run\n" in said.out, f"{path} is damaged" in said.err) == (1, True, True)
 
 
 @pytest.mark.parametrize("words", [("collect", "nowhere", "--into", "x"), ("paper", "--from", "nowhere")])

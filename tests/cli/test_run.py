@@ -125,7 +125,7 @@ def test_a_finished_run_is_shown_and_done_again_only_if_asked_for(relive: Comman
         (["--set", "c"], "write it as NAME=VALUE"),
         (["--method", "si", "--set", "c=1", "--set", "c=2"], "--set gives c twice: 1 and 2"),
         (["--dataset", "digits", "--threads", "100000"], "threads = 100000: this machine has"),
-        (["--seed", str(2**63)], "it must be below 2**63"),
+        (["--seed", str(2**63)], "it must be a whole number of at most 9223372036854775807"),
         (["--fidelity", "as_told"], "fidelity = 'as_told': choose one of as_run, as_written"),
         (["--choose", "fisher_label=true"], "did you mean 'fisher_labels'?"),
         (["--choose", "fisher_labels=wrong"], "choose one of predicted, true, expected"),
@@ -139,7 +139,7 @@ def test_bad_input_gets_a_clear_message_and_changes_nothing(
     relive: Command, tmp_path: Path, arguments: list[str], message: str
 ) -> None:
     done = relive("run", *arguments)
-    assert (done.code, done.out) == (2, "")
+    assert (done.code, done.out) == (1 if "/dev/null" in message else 2, "")  # where nothing can be written, it fails
     assert message in done.err
     assert list(tmp_path.iterdir()) == []
 
@@ -149,7 +149,7 @@ def test_a_corrupted_file_is_named_and_not_used(relive: Command, tmp_path: Path)
     data.mkdir()
     (data / "train-images-idx3-ubyte").write_bytes(b"not an image")
     done = relive("run", "--data-dir", data)
-    assert done.code == 2
+    assert done.code == 1
     assert "train-images-idx3-ubyte" in done.err
     assert "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db" in done.err
     assert not (tmp_path / "runs").exists()
@@ -188,7 +188,7 @@ def test_an_interrupt_keeps_the_finished_tasks_and_the_run_goes_on_to_the_same_b
 def test_a_diverged_run_is_an_error_not_a_result(relive: Command, tmp_path: Path) -> None:
     settings = ["--set", "c=1e38", "--set", "xi=1e-12"]
     done = relive("run", "--dataset", "digits", "--scenario", "task", "--method", "si", "--iters", "20", *settings)
-    assert done.code == 2
+    assert done.code == 1
     assert "training diverged" in done.err
     assert not list(tmp_path.glob("runs/*/result.json"))
 
@@ -197,7 +197,7 @@ def test_output_that_cannot_be_printed_is_said(tmp_path: Path) -> None:
     with open("/dev/full", "w") as full:
         process = start("run", *QUICK, "--method", "none", "--json", "--quiet", cwd=tmp_path, stdout=full)
         _, err = process.communicate(timeout=120)
-    assert process.returncode == 2
+    assert process.returncode == 1
     assert "cannot print: [Errno 28] No space left on device" in err
     assert "Traceback" not in err
     assert list(tmp_path.glob("runs/*/result.json"))

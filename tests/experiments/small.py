@@ -54,7 +54,8 @@ def small(protocol: str, scenario: str, method: str, seed: int = 0) -> RunSpec:
 def result_of(spec: RunSpec, versions: dict[str, str] | None = None) -> RunResult:
     """Return a made-up result: the same for the same spec."""
     x = 1 / (3 + spec.seed)
-    return RunResult(spec, x, [[x, 0.1], [0.2, x]], x, -x, [(0, 1, [x])], 1.5, None, 10, 0, versions or {"relive": "0"})
+    matrix = [[x if i == j else 0.1 for j in range(spec.tasks)] for i in range(spec.tasks)]
+    return RunResult(spec, x, matrix, x, -x, [(0, 1, [x])], 1.5, None, 10, 0, versions or {"relive": "0"})
 
 
 # Stand-ins for a run.

@@ -266,7 +266,9 @@ def _threads_at_work(dask_worker: Any) -> int:
     return len(dask_worker.active_threads)
 
 
-def test_a_scheduler_that_is_lost_is_said_clearly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scheduler_that_is_lost_is_said_clearly_and_by_us_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     cluster = Cluster(tmp_path)
     try:
         cluster.open()
@@ -282,6 +284,7 @@ def test_a_scheduler_that_is_lost_is_said_clearly(tmp_path: Path, monkeypatch: p
                 Sweep(specs(1), Store(tmp_path / "runs"), engine, work=quick).run()
     finally:
         cluster.close()
+    assert capfd.readouterr().err == ""
 
 
 def test_no_scheduler_is_said_clearly_and_soon() -> None:

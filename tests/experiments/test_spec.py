@@ -253,13 +253,14 @@ def test_a_file_with_another_kind_of_value(key: str, value: Any) -> None:
 
 def result() -> RunResult:
     values: dict[str, Any] = {
-        "spec": SPEC,
+        "spec": replace(SPEC, tasks=2),
         "average_accuracy": 0.1 + 0.2,
         "accuracy_matrix": [[1 / 3, 0.0], [0.5, 2 / 3]],
         "forgetting": -0.1,
         "backward_transfer": 1e-17,
         "curve": [(0, 1, [0.25]), (1, 1, [0.125, 1 / 7])],
         "train_seconds": 12.34,
+        "shown": {"title": "Mine"},
         "parameters": 10,
         "stored_numbers": 0,
         "versions": {"torch": "2"},
@@ -300,3 +301,28 @@ def test_an_encoder_at_an_address(tmp_path: Path) -> None:
     assert make_spec(encoder=f"{path}:make").digest != spec.digest
     with pytest.raises(InputError, match="unknown encoder 'mpl': did you mean 'mlp'"):
         make_spec(encoder="mpl")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        *(("average_accuracy", value) for value in ("x", math.inf, math.nan, -0.1, 1.1, True, None, 10**400)),
+        *(("forgetting", value) for value in ("x", math.inf, 2.0)),
+        *(("train_seconds", value) for value in (-1.0, math.inf, "x")),
+        *(("cpu_seconds", value) for value in (math.nan, "x")),
+        *(("parameters", value) for value in (1.5, -1, "x", True)),
+        ("accuracy_matrix", [[0.5]]),
+        ("accuracy_matrix", [[0.5, 0.5], [0.5, math.nan]]),
+        ("accuracy_matrix", [[0.5, 0.5], [0.5, "x"]]),
+        ("accuracy_matrix", {"0": 1}),
+        ("curve", [[2, 1, [0.5]]]),
+        ("curve", [[0, 1.5, [0.5]]]),
+        ("curve", [[0, 1, [None]]]),
+        ("versions", [1]),
+        ("versions", {"torch": 2}),
+        ("shown", {"title": []}),
+    ],
+)
+def test_a_result_is_what_it_says_or_is_refused_by_the_field(key: str, value: Any) -> None:
+    with pytest.raises(InputError, match=key):
+        RunResult.from_json(result().to_json() | {key: value})

@@ -10,13 +10,15 @@ from torch.nn.functional import avg_pool2d, conv2d
 
 from relive._util.errors import InputError
 from relive._util.seeds import stream
-from relive.networks.catalogue import BOUND, FIRST
+from relive.networks.catalogue import BOUND, FIRST, EncoderFactory
 from relive.networks.convolution import conv
+from relive.networks.encoders import Sizes, encoder_size, make_encoder
 from relive.networks.pictures import Picture
 from relive.networks.random_features import (
     AXES,
     ConvolutionalFeatures,
     FlatFeatures,
+    Size,
     convolutional,
     flat,
     random,
@@ -202,3 +204,22 @@ def test_colours_may_stand_first_or_last() -> None:
     torch.testing.assert_close(a.view(2, 3, 8, 6).permute(0, 2, 3, 1).flatten(1), b)
     with pytest.raises(InputError, match=r"encoder 'conv' is for pictures, and an input's shape is \(20,\)"):
         conv((20,), 10, stream(0, "network"))
+
+
+@pytest.mark.parametrize("hidden", [1, 7, 50, 300, 1700])
+@pytest.mark.parametrize(
+    "shape", [(3,), (20,), (512,), (513,), (900,), (5, 5), (8, 8), (28, 28), (9, 33), (3, 16, 15), (20, 20, 3)]
+)
+@pytest.mark.parametrize("make", [flat, random])
+def test_sizes_are_those_of_what_would_be_made(make: EncoderFactory, shape: tuple[int, ...], hidden: int) -> None:
+    inputs = int(np.prod(shape))
+    sizes = Sizes(inputs=inputs, units=2, hidden=hidden, latent=2, shape=shape, encoder=make)
+    encoder, n_features = make_encoder(sizes, stream(0, "network"))
+    plain = encoder.n_plain if isinstance(encoder, FlatFeatures) else 0
+    numbers = sum(t.numel() for t in encoder.state_dict().values())
+    assert encoder_size(sizes) == Size(numbers, n_features, plain)
+
+
+def test_an_encoder_of_one_s_own_is_made_to_see_its_size() -> None:
+    sizes = Sizes(inputs=4, units=2, hidden=7, latent=2, encoder=lambda shape, hidden, rng: torch.nn.Linear(4, hidden))
+    assert encoder_size(sizes) == Size(35, 7)

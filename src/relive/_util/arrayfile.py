@@ -1,21 +1,36 @@
-"""Named arrays with a JSON header in one safetensors file, read without torch. Nothing in it is ever run."""
+"""Named arrays with a JSON header in one safetensors file, read without torch. Nothing in it is ever run.
+
+A file is eight bytes that say how long its header is, the header, and the arrays. It is read in that order, and nothing
+is read or made room for before its size is known to be right.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
+import mmap
+import os
+import stat
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
-from safetensors import SafetensorError
-from safetensors.numpy import load
 
+from relive._util import schema
 from relive._util.errors import ReliveError
 
 Array = npt.NDArray[Any]
+
+LONGEST = 100_000_000  # bytes of a header, as in safetensors itself
+TYPES = {
+    "BOOL": "?",
+    **{f"U{8 * n}": f"<u{n}" for n in (1, 2, 4, 8)},
+    **{f"I{8 * n}": f"<i{n}" for n in (1, 2, 4, 8)},
+    **{f"F{8 * n}": f"<f{n}" for n in (2, 4, 8)},
+}
 
 
 class FileError(ReliveError):
@@ -23,31 +38,31 @@ class FileError(ReliveError):
 
 
 def read_arrays(path: Path, kind: str, version: int) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Return the header and the arrays of a file of that kind.
+    """Return the header and the arrays of a file of that kind; the arrays are views of the file, to be copied.
 
     Raises
     ------
     FileError
         If it is another kind of file, of a newer version, cut short, or changed since it was written.
     """
-    raw = path.read_bytes()
-    metadata = _metadata(path, raw, kind)
-    said = metadata.get("version", "")
-    if not said.isdecimal() or len(said) > 9 or int(said) > version:
-        raise FileError(
-            f"{path} has version {said[:9] or '?'} of the format {kind!r}, this relive knows up to {version}: "
-            "use a newer relive"
-        )
-    try:
-        arrays: dict[str, Array] = load(raw)
-        digest = digest_of(arrays, metadata)
-    except (SafetensorError, ValueError, KeyError, TypeError, RuntimeError, AttributeError) as error:
-        raise FileError(f"{path} is cut short or damaged: {error}") from error
-    if metadata.get("sha256") != digest:
+    with open(path, "rb", opener=_opened_at_once) as file:
+        layout = _layout(path, file, kind)
+        metadata: dict[str, str] = layout.pop("__metadata__")
+        said = metadata.get("version", "")
+        if not said.isdecimal() or len(said) > 9 or int(said) > version:
+            raise FileError(
+                f"{path} has version {said[:9] or '?'} of the format {kind!r}, this relive knows up to {version}: "
+                "use a newer relive"
+            )
+        try:
+            arrays = _arrays(file, layout)
+        except (ReliveError, ValueError, KeyError, TypeError, OverflowError) as error:
+            raise FileError(f"{path} is cut short or damaged: {error}") from error
+    if metadata.get("sha256") != digest_of(arrays, metadata):
         raise FileError(f"{path} was changed since it was written: its digest is not that of its contents")
     try:
-        header: dict[str, Any] = json.loads(metadata["header"])
-    except (ValueError, KeyError, RecursionError) as error:
+        header: dict[str, Any] = schema.record(json.loads(metadata["header"]), "header")
+    except (ReliveError, ValueError, KeyError, RecursionError) as error:
         raise FileError(f"{path} has a header that cannot be read: {error}") from error
     return header, arrays
 
@@ -62,20 +77,62 @@ def digest_of(arrays: Mapping[str, Array], metadata: Mapping[str, str]) -> str:
     return digest.hexdigest()
 
 
-def _metadata(path: Path, raw: bytes, kind: str) -> dict[str, str]:
-    """Return what a safetensors file says about itself."""
-    length = int.from_bytes(raw[:8], "little")
+def _opened_at_once(path: str, flags: int) -> int:
+    """Open a file; one that is no file, such as a pipe to which nobody writes, is not waited for."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+def _layout(path: Path, file: IO[bytes], kind: str) -> dict[str, Any]:
+    """Return what a safetensors file says about itself and about where its arrays are."""
+    about = os.fstat(file.fileno())
     foreign = f"{path} is not a {kind}: "
-    if len(raw) < 8 or not raw[8:9] == b"{" or length > 100_000_000:
+    if not stat.S_ISREG(about.st_mode):
+        raise FileError(foreign + "it is no file")
+    start = file.read(9)
+    length = int.from_bytes(start[:8], "little")
+    if len(start) < 9 or start[8:] != b"{" or length > LONGEST:
         raise FileError(foreign + "it is not a safetensors file")
-    if len(raw) < 8 + length:
-        raise FileError(f"{path} is cut short: {len(raw)} bytes, and its header alone has {length}")
+    if about.st_size < 8 + length:
+        raise FileError(f"{path} is cut short: {about.st_size} bytes, and its header alone has {length}")
     try:
-        metadata = json.loads(raw[8 : 8 + length])["__metadata__"]
+        layout: dict[str, Any] = json.loads(start[8:] + file.read(length - 1))
+        metadata = layout["__metadata__"]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise FileError(foreign + "its header says nothing of relive, or is damaged") from error
     if not isinstance(metadata, dict) or metadata.get("format") != kind:
         raise FileError(foreign + "it is a safetensors file of something else")
     if not all(isinstance(value, str) for value in metadata.values()):
         raise FileError(f"{path} is damaged: its header has values that are not text")
-    return metadata
+    return layout
+
+
+def _arrays(file: IO[bytes], layout: dict[str, Any]) -> dict[str, Array]:
+    """Return the arrays that a header describes, of a file in which they lie one behind the other up to its end."""
+    start, size = file.tell(), os.fstat(file.fileno()).st_size
+    places = [(name, *_place(name, about)) for name, about in layout.items()]
+    places.sort(key=lambda place: place[-2:])
+    end = 0
+    for name, _, _, first, last in places:
+        if first != end:
+            raise ValueError(f"{name} begins at {first}, where {end} is due")
+        end = last
+    if start + end != size:
+        raise ValueError(f"it has {size} bytes, and its header says {start + end}")
+    raw = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    arrays = {}
+    for name, dtype, shape, first, last in places:
+        array = np.frombuffer(raw, dtype, (last - first) // dtype.itemsize, start + first).reshape(shape)
+        if dtype.kind == "b" and bool((array.view(np.uint8) > 1).any()):
+            raise ValueError(f"{name} has truth values that are none")
+        arrays[name] = array
+    return arrays
+
+
+def _place(name: str, about: Any) -> tuple[np.dtype[Any], tuple[int, ...], int, int]:
+    """Return an array's type and shape, and where it begins and ends."""
+    dtype = np.dtype(TYPES[schema.text(about["dtype"], f"the type of {name}")])
+    shape = tuple(schema.whole(n, f"the shape of {name}") for n in schema.items(about["shape"], f"the shape of {name}"))
+    first, last = (schema.whole(n, f"the place of {name}") for n in about["data_offsets"])
+    if last - first != math.prod(shape) * dtype.itemsize:
+        raise ValueError(f"{name} has {last - first} bytes, and {shape} of {dtype} has others")
+    return dtype, shape, first, last

@@ -1,15 +1,32 @@
-"""A console for messages: on a terminal lines break between words, elsewhere no line is too long."""
+"""A console for messages: on a terminal lines break between words, elsewhere no line is too long.
+
+Text is printed as it is, whoever wrote it: brackets are no markup, and control characters are shown, not sent.
+"""
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from typing import Any, TextIO
 
 import rich.console
 from rich.cells import cell_len
-from rich.markup import escape
+from rich.segment import Segment
 from rich.text import Text
+
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def shown(text: str) -> str:
+    r"""Return a text with every character escaped that a terminal would obey, or that is none.
+
+    Those are the control characters but for tab and line break, marks of direction, and halves of characters.
+
+    >>> print(shown("one\x1b[2Jtwo \u202e three"))
+    one\x1b[2Jtwo \u202e three
+    """
+    return CONTROL.sub(lambda found: found[0].encode("unicode_escape", "surrogatepass").decode(), text)
 
 
 class Console(rich.console.Console):
@@ -21,25 +38,29 @@ class Console(rich.console.Console):
         Where it prints, to tell whether it is a terminal; None if it was closed.
     stderr
         Whether that is stderr.
-    markup
-        Whether square brackets in a text mean colours.
     """
 
-    escape = staticmethod(escape)
-
-    def __init__(self, stream: TextIO | None, *, stderr: bool, markup: bool = True) -> None:
+    def __init__(self, stream: TextIO | None, *, stderr: bool) -> None:
         self.narrow = stream is not None and stream.isatty()
         width = None if self.narrow or "COLUMNS" in os.environ else 10_000
-        super().__init__(stderr=stderr, width=width, highlight=False, emoji=False, markup=markup, soft_wrap=True)
+        super().__init__(stderr=stderr, width=width, highlight=False, emoji=False, markup=False, soft_wrap=True)
 
     def print(self, *objects: Any, **options: Any) -> None:
         if self.narrow:
-            markup = options.get("markup")
-            objects = tuple(
-                in_lines(self.render_str(each, markup=markup), self.width) if isinstance(each, str) else each
-                for each in objects
-            )
+            texts = (Text(shown(each)) if isinstance(each, str) else each for each in objects)
+            objects = tuple(in_lines(each, self.width) if isinstance(each, Text) else each for each in texts)
         super().print(*objects, **options)
+
+    def say(self, mark: str, text: str, style: str) -> None:
+        """Print a text with a coloured word before it."""
+        self.print(Text.assemble((mark, style), " ", shown(text)))
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        return super().render_str(shown(text), **options)
+
+    def render(self, renderable: Any, options: rich.console.ConsoleOptions | None = None) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(shown(segment.text), segment.style)
 
 
 def in_lines(text: Text, width: int) -> Text:

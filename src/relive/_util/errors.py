@@ -7,15 +7,22 @@ from collections.abc import Iterable
 
 
 class ReliveError(Exception):
-    """Base of every error that ``relive`` raises on purpose; the command line shows it and exits with 2."""
+    """Base of every error that ``relive`` raises on purpose; the command line shows it and exits with 1."""
 
 
 class InputError(ReliveError, ValueError):
-    """Something the caller asked for cannot be: an unknown name, a value out of range."""
+    """Something the caller asked for cannot be: an unknown name, a value out of range. The exit code is 2."""
 
 
 class DataError(ReliveError):
     """A data set is missing, damaged, or cannot be stored."""
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Say whether memory could not be had; PyTorch has no error of its own for that on the CPU."""
+    words = ("can't allocate memory", "not enough memory", "out of memory", "Storage size calculation overflowed")
+    torch_s = isinstance(error, RuntimeError) and any(said in str(error) for said in words)
+    return isinstance(error, MemoryError) or torch_s
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:

@@ -12,7 +12,13 @@ from pathlib import Path
 from typing import IO
 
 
-def write_atomic(path: Path, content: bytes | Callable[[IO[bytes]], object], *, durable: bool = True) -> None:
+def write_atomic(
+    path: Path,
+    content: bytes | Callable[[IO[bytes]], object],
+    check: Callable[[Path], object] | None = None,
+    *,
+    durable: bool = True,
+) -> None:
     """Write a file so that a reader sees the old one or the new one, even after a crash or a power cut.
 
     Parameters
@@ -21,6 +27,8 @@ def write_atomic(path: Path, content: bytes | Callable[[IO[bytes]], object], *, 
         Where; its directory must exist. A link stays one, and what is no file (a pipe, a device) is written to.
     content
         The bytes, or a function that writes them to an open file.
+    check
+        Reads what was written, before it takes the place of what was there; if it raises, nothing is replaced.
     durable
         Whether it must be there after a power cut; what is soon written again need not be.
     """
@@ -30,21 +38,33 @@ def write_atomic(path: Path, content: bytes | Callable[[IO[bytes]], object], *, 
             _write(pipe, content)
         return
     temporary = path.parent / f".{path.name}.{secrets.token_hex(8)}.tmp"
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)  # less what the umask takes
+    mode = _mode(path)  # who may read it stays as it was, from the first moment
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if mode is None else mode)
     try:
         with os.fdopen(handle, "wb") as file:
             _write(file, content)
+            if mode is not None:
+                os.chmod(temporary, mode)  # the umask may have taken something
             if durable:
                 file.flush()
                 os.fsync(file.fileno())
-        with contextlib.suppress(FileNotFoundError):  # who may read it stays as it was
-            os.chmod(temporary, stat.S_IMODE(os.stat(path).st_mode))
+        if check is not None:
+            check(temporary)
         os.replace(temporary, path)
     except BaseException:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # what went wrong first is what is told
+            temporary.unlink(missing_ok=True)
         raise
     if durable:
-        sync_directory(path.parent)
+        sync(path.parent)
+
+
+def _mode(path: Path) -> int | None:
+    """Return who may do what with a file, None if it is not there."""
+    try:
+        return stat.S_IMODE(os.stat(path).st_mode)
+    except FileNotFoundError:
+        return None
 
 
 def _write(file: IO[bytes], content: bytes | Callable[[IO[bytes]], object]) -> None:
@@ -54,13 +74,21 @@ def _write(file: IO[bytes], content: bytes | Callable[[IO[bytes]], object]) -> N
         content(file)
 
 
-def sync_directory(path: Path) -> None:
-    """See to it that what was renamed in a directory stays so after a power cut."""
-    directory = os.open(path, os.O_RDONLY)
+def sync(path: Path) -> None:
+    """See to it that a file's contents, or what was renamed in a directory, stay so after a power cut."""
+    handle = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(directory)
+        os.fsync(handle)
     finally:
-        os.close(directory)
+        os.close(handle)
+
+
+def memory() -> int:
+    """Return how many bytes of memory this machine has; 8 GiB where the system does not say."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return 2**33
 
 
 def acquire(path: Path) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,19 @@ from relive._util.files import write_atomic
 __all__ = ["FileError", "read_tensors", "write_tensors"]
 
 
-def write_tensors(path: Path, kind: str, version: int, header: dict[str, Any], tensors: dict[str, Tensor]) -> None:
-    """Write a file of some kind, atomically."""
+def write_tensors(
+    path: Path,
+    kind: str,
+    version: int,
+    header: dict[str, Any],
+    tensors: dict[str, Tensor],
+    check: Callable[[Path], object] | None = None,
+) -> None:
+    """Write a file of some kind, atomically; ``check`` reads it before it takes the place of what was there."""
     tensors = {name: t.contiguous() for name, t in tensors.items()}
     metadata = {"format": kind, "version": str(version), "header": json.dumps(header)}
     metadata["sha256"] = _digest(tensors, metadata)
-    write_atomic(path, save(tensors, metadata=metadata))
+    write_atomic(path, save(tensors, metadata=metadata), check)
 
 
 def read_tensors(path: Path, kind: str, version: int) -> tuple[dict[str, Any], dict[str, Tensor]]:

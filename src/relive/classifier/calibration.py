@@ -56,7 +56,7 @@ def tempered(probabilities: Array, t: float) -> Array:
         return probabilities
     logits = np.log(np.maximum(probabilities, SMALLEST)) / t
     share = np.where(probabilities > 0, np.exp(logits - logits.max(1, keepdims=True)), 0.0)
-    result: Array = share / share.sum(1, keepdims=True)
+    result: Array = share / share.cumsum(1)[:, -1:]  # one after another: zeros among them change no bit
     return result
 
 

@@ -132,7 +132,6 @@ def _relabelled(lesson: Lesson, moved: dict[int, int]) -> Lesson:
         lesson,
         classes=tuple(counts),
         counts=tuple(counts.values()),
-        agreement=_moved(lesson.agreement, moved),
         tested=_moved(lesson.tested, moved),
         digest="" if lost else lesson.digest,
     )

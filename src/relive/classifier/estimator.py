@@ -20,7 +20,7 @@ from relive._util.errors import InputError
 from relive._util.fidelity import Fidelity
 from relive._util.seeds import stream
 from relive._util.threads import threads
-from relive.classifier import learning, parameters, selfreport, waiting
+from relive.classifier import learning, parameters, portraits, selfreport, waiting
 from relive.classifier.answers import without_forgotten
 from relive.classifier.asked import Asked
 from relive.classifier.asking import label_probabilities
@@ -144,6 +144,7 @@ class ContinualClassifier(Learned, ClassifierMixin, BaseEstimator):  # type: ign
     seed_: int
     learner_: Learner
     asked_: Asked
+    portraits_: portraits.Portraits
     notes_: dict[str, Any]
     waiting_: waiting.Waiting | None = None
 
@@ -326,7 +327,8 @@ class ContinualClassifier(Learned, ClassifierMixin, BaseEstimator):  # type: ign
         with self._threads():
             dreamt = selfreport.dreamt_counts(self.learner_, self.seed_)
         by_label = {p: n for p, (n,) in self.bookkeeping_.by_label({c: (n,) for c, n in dreamt.items()}).items()}
-        return selfreport.memories(self.labels_.tolist(), self.lessons_, by_label)
+        painted = portraits.by_label(self.portraits_, self.bookkeeping_)
+        return selfreport.memories(self.labels_.tolist(), self.lessons_, by_label, painted)
 
     def save(self, path: str | Path) -> None:
         """Write the model to one safetensors file, with all that is needed to go on learning with the same bits."""

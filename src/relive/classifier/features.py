@@ -69,6 +69,11 @@ class Features:
             scale = np.where(still, 1.0, deviation)
         return cls(likelihood, mean, scale)
 
+    @property
+    def bounded(self) -> bool:
+        """Whether the network's inputs are within 0 and 1."""
+        return self.likelihood == "bernoulli"
+
     def check(self, data: Array, bounded: bool = True) -> None:
         """Refuse samples that cannot be learned from.
 

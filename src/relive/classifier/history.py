@@ -9,12 +9,13 @@ from __future__ import annotations
 import filecmp
 import os
 import shutil
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from relive._util.errors import InputError, ReliveError
-from relive._util.files import acquire, release, sync_directory
+from relive._util.files import acquire, release, sync
 
 
 def kept(path: Path) -> list[Path]:
@@ -42,7 +43,7 @@ def keeping(path: Path, n: int) -> Iterator[None]:
         with _told(path):
             for version in kept(path)[n:]:
                 version.unlink()
-            sync_directory(path.parent)
+            sync(path.parent)
     except BaseException:
         with suppress(OSError):
             _settle(path)
@@ -67,7 +68,7 @@ def roll_back(path: Path, check: Callable[[Path], object]) -> Path | None:
             _second_name(path, undone)
         _second_name(versions[0], path)
         _settle(path)
-        sync_directory(path.parent)
+        sync(path.parent)
     return undone
 
 
@@ -110,7 +111,12 @@ def _second_name(path: Path, other: Path) -> None:
     try:
         os.link(path, temporary)
     except OSError:
-        shutil.copyfile(path, temporary)
+        mode = stat.S_IMODE(path.stat().st_mode)
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        with path.open("rb") as source, os.fdopen(handle, "wb") as copy:
+            shutil.copyfileobj(source, copy)
+            copy.flush()
+            os.fsync(handle)
     os.replace(temporary, other)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from relive._util.errors import InputError
-from relive.data.readers.samples import blank, exact, number
+from relive.data.readers.samples import blank, exact, number, text_array
 
 Array = npt.NDArray[Any]
 FEW = 20  # samples that may all be of different classes
@@ -33,6 +33,8 @@ def label_array(y: Any) -> Array:
 
     if isinstance(y, Tensor):
         y = y.detach().cpu().numpy()
+    if isinstance(y, list | tuple):
+        text_array([label for label in y if isinstance(label, str)])
     array: Array = column_or_1d(np.asarray(y) if hasattr(y, "dtype") else y, warn=True)  # pandas' own types as objects
     if array.dtype.kind not in "biufU":
         array = _typed(array.tolist())
@@ -59,7 +61,7 @@ def _typed(values: list[Any]) -> Array:
             "booleans"
         )
     if "strings" in kinds:
-        return np.array([str(value) for value in values])
+        return text_array([str(value) for value in values])
     if "numbers" in kinds and all(isinstance(value, int) for value in values):
         array = exact(values)
         if array is None:

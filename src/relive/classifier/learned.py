@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from relive._util.errors import ReliveError
 from relive.classifier.asked import Asked, strangeness_scores
 from relive.classifier.bookkeeping import Array, Bookkeeping, read_only
 from relive.classifier.calibration import tempered
@@ -28,6 +29,16 @@ class Learned(ABC):
     def _answers(self, X: Any, task: Any) -> Array:
         """Return the probability of every class of ``classes_`` at temperature 1, (n, classes)."""
 
+    def _sound(self, X: Any, task: Any) -> Array:
+        """Return what ``_answers`` does, known to be probabilities."""
+        answers = self._answers(X, task)
+        if not np.isfinite(answers).all() or bool((answers.sum(1) < 0.5).any()):
+            raise ReliveError(
+                "this model has no answer: its numbers are so large that they overflow on these samples, or they were "
+                "changed"
+            )
+        return answers
+
     @abstractmethod
     def _novelty(self, X: Any) -> Array | None:
         """Return how unlike everything learned samples are, (n, kinds); None if the method cannot say."""
@@ -42,7 +53,7 @@ class Learned(ABC):
         task
             In Task-IL, whose classes to choose from: a task's name, or one for each sample. Not given otherwise.
         """
-        return tempered(self._answers(X, task), self.temperature_)
+        return tempered(self._sound(X, task), self.temperature_)
 
     def predict(self, X: Any, task: Any = None, *, reject: float | None = None) -> Array:
         """Return the most likely class of every sample, (n_samples,).
@@ -62,7 +73,7 @@ class Learned(ABC):
 
     def judged(self, X: Any, task: Any = None, reject: float | None = None) -> tuple[Array, Array]:
         """Return the probabilities of :meth:`predict_proba`, and which samples are refused, (n_samples,) bool."""
-        raw = self._answers(X, task)
+        raw = self._sound(X, task)
         share = 0.0 if reject is None else self.asked_.check_share(reject)
         refused = self._familiarity(X, raw) < share if share else np.zeros(len(raw), dtype=bool)
         return tempered(raw, self.temperature_), refused
@@ -73,7 +84,7 @@ class Learned(ABC):
         Samples of unknown classes have a low one (:mod:`relive.classifier.asked`). ``task`` as in
         :meth:`predict_proba`.
         """
-        return self._familiarity(X, self._answers(X, task))
+        return self._familiarity(X, self._sound(X, task))
 
     def _familiarity(self, X: Any, probabilities: Array) -> Array:
         return self.asked_.familiarity(strangeness_scores(probabilities, self._novelty(X), len(self.labels_)))

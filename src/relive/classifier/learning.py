@@ -17,7 +17,7 @@ from torch import Tensor
 from relive._util.errors import InputError
 from relive._util.seeds import stream
 from relive._util.threads import threads
-from relive.classifier import changes, parameters, selfreport
+from relive.classifier import changes, parameters, portraits
 from relive.classifier.asked import Asked
 from relive.classifier.asking import ask, label_probabilities
 from relive.classifier.bookkeeping import GONE, Array, Bookkeeping
@@ -79,12 +79,14 @@ def learn_samples(
         seconds = time.perf_counter() - start
         if not is_shipped(draft.choice_.method):
             parameters.check_no_samples(given, learner.method_state(), samples.train)
-        agreement = {} if first else selfreport.agreement(draft.learner_, learner, draft.seed_)
         asked = Asked.nothing() if first else draft.asked_
         if draft.calibrate:
             held_out = Examples(draft.features_.rows(data[tested]), torch.from_numpy(whole.target[tested]))
             usual = learner.method.usual_temperature(len(books.labels))
             asked = ask(replace(asked, usual=usual), learner, books, new, samples, held_out, draft.seed_)
+        painted = portraits.with_task(
+            () if first else draft.portraits_, learner, books, new, samples.train, draft.features_.bounded
+        )
         test = _test(learner, books, draft.features_.inputs(data[tested]), whole.label[tested]) if tested.any() else {}
     lesson = Lesson(
         name=new.name,
@@ -94,11 +96,10 @@ def learn_samples(
         seconds=seconds,
         learned_at=datetime.now(UTC).isoformat(timespec="seconds"),
         digest=digest_of(data, y),
-        agreement={p: (n, agreed) for p, (n, agreed) in books.by_label(agreement).items()},
         tested=test,
     )
     draft.bookkeeping_ = books.with_lesson(lesson, new.classes)
-    draft.learner_, draft.asked_ = learner, asked
+    draft.learner_, draft.asked_, draft.portraits_ = learner, asked, painted
 
 
 def _gathered(draft: ContinualClassifier) -> Bookkeeping:
@@ -137,6 +138,7 @@ def forget(draft: ContinualClassifier, labels: Sequence[Any]) -> None:
     with threads(parameters.thread_count(draft.n_jobs)):
         draft.learner_ = copy.deepcopy(draft.learner_)
         draft.learner_.forget(draft.bookkeeping_.scenario_with())
+        draft.portraits_ = _asked_again(draft)
     draft.asked_ = draft.asked_.without(
         [c for c, position in enumerate(draft.bookkeeping_.meaning) if position == GONE]
     )
@@ -156,6 +158,11 @@ def merge(draft: ContinualClassifier, labels: Sequence[Any], into: Any) -> None:
         draft.learner_ = copy.deepcopy(draft.learner_)
         for other in others:
             draft.learner_.merge(first, other)
+        draft.portraits_ = _asked_again(draft)
+
+
+def _asked_again(draft: ContinualClassifier) -> portraits.Portraits:
+    return portraits.asked_again(draft.portraits_, draft.learner_, draft.bookkeeping_, draft.features_.bounded)
 
 
 def _learner_for(draft: ContinualClassifier, scenario: Scenario) -> Learner:

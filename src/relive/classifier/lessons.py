@@ -26,9 +26,6 @@ class Lesson:
         When, in UTC.
     digest
         SHA-256 of its samples and labels, whatever their order.
-    agreement
-        For each class met before: how many replayed samples the model of before took for it, and on how many of them
-        this one agreed when the task was learned. Empty for methods that generate nothing.
     tested
         For each class that had held-out samples: how many, and how many were answered right after learning.
     batches
@@ -42,7 +39,6 @@ class Lesson:
     seconds: float
     learned_at: str
     digest: str
-    agreement: dict[int, tuple[int, int]]
     tested: dict[int, tuple[int, int]] = field(default_factory=dict)
     batches: int = 1
 

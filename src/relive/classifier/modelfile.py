@@ -15,9 +15,9 @@ from torch import Tensor
 
 from relive._util.errors import InputError, ReliveError
 from relive._util.fidelity import Fidelity
-from relive._util.tensorfile import write_tensors
+from relive._util.tensorfile import FileError, write_tensors
 from relive._util.versions import versions
-from relive.classifier import parameters
+from relive.classifier import parameters, portraits
 from relive.classifier.estimator import Array, ContinualClassifier
 from relive.classifier.learning import new_learner
 from relive.classifier.memorylimit import MemoryLimit
@@ -33,7 +33,6 @@ from relive.classifier.modelheader import (
 )
 from relive.classifier.waiting import Waiting
 from relive.core.learner import Learner
-from relive.core.state import check_form
 from relive.methods import method_class
 
 
@@ -89,11 +88,15 @@ def save(model: ContinualClassifier, path: Path) -> None:
             "declared": labels_to_json(waiting.declared),
         }
         tensors["waiting.x"] = torch.from_numpy(np.ascontiguousarray(waiting.data))
-    tensors |= {f"asked.{name}": torch.from_numpy(array) for name, array in model.asked_.to_arrays().items()}
+    tensors |= {f"asked.{name}": torch.from_numpy(array.copy()) for name, array in model.asked_.to_arrays().items()}
+    pictured = portraits.to_arrays(model.portraits_)
+    tensors |= {f"portraits.{name}": torch.from_numpy(array.copy()) for name, array in pictured.items()}
     tensors["features.mean"] = torch.from_numpy(model.features_.mean)
     tensors["features.scale"] = torch.from_numpy(model.features_.scale)
     try:
-        write_tensors(path, KIND, VERSION, header, tensors)
+        write_tensors(path, KIND, VERSION, header, tensors, check=lambda written: load(written, allow_code=True))
+    except FileError as error:
+        raise ReliveError(f"cannot write {path}, since nothing could read it: {error}. It stays as it was") from error
     except OSError as error:
         raise ReliveError(f"cannot write {path}: {error.strerror or error}") from error
     except TypeError as error:
@@ -137,10 +140,10 @@ def _model(header: Header, arrays: dict[str, Array]) -> ContinualClassifier:
     if header.feature_names:
         model.feature_names_in_ = np.array(header.feature_names, dtype=object)
     model.bookkeeping_ = header.bookkeeping
-    model.features_, model.asked_ = header.features, header.asked
+    model.features_, model.asked_, model.portraits_ = header.features, header.asked, header.portraits
     if header.waiting is not None:
         model.waiting_ = Waiting(*header.waiting)
-    elsewhere = ("features.", "asked.", *(["waiting."] if header.waiting is not None else []))
+    elsewhere = ("features.", "asked.", "portraits.", *(["waiting."] if header.waiting is not None else []))
     tensors = {name: torch.from_numpy(a.copy()) for name, a in arrays.items() if not name.startswith(elsewhere)}
     require(all(name.startswith("learner.") for name in tensors), "it has tensors of something else")
     state = _upgraded(header.choice.method, {name.removeprefix("learner."): t for name, t in tensors.items()})
@@ -165,9 +168,7 @@ def _restored(model: ContinualClassifier, state: dict[str, Tensor], n_bytes: flo
     scenario = model.bookkeeping_.scenario_with()
     with MemoryLimit(n_bytes + 2**20):
         learner = new_learner(model, scenario)
-    learner.check_state(state)
-    learner.load_state(state)
-    check_form(learner.method.state(), _part(state, "method."))
+    learner.restore(state)
     return learner
 
 

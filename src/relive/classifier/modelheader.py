@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from relive._util import schema
 from relive._util.arrayfile import FileError, read_arrays
 from relive._util.errors import InputError, ReliveError
 from relive._util.fidelity import Fidelity
@@ -21,9 +22,11 @@ from relive.classifier.bookkeeping import GONE, Array, Bookkeeping
 from relive.classifier.choice import AUTO, Choice
 from relive.classifier.features import Features
 from relive.classifier.lessons import Change, Lesson
+from relive.classifier.portraits import Portraits, portraits_from
 from relive.networks.catalogue import LIKELIHOODS
 
 KIND, VERSION = "relive model", 3  # 1 knew no changes of classes, 2 nothing of what was asked
+CHANGES = ("forget", "rename", "merge")
 REFUSED = (ReliveError, LookupError, TypeError, ValueError, AttributeError, RuntimeError, OverflowError)
 
 
@@ -44,8 +47,8 @@ class Header:
     dreamt
         The share of each class in what the model would replay, by its position in the labels; None if the file does
         not say.
-    asked
-        What came out for samples that were not learned.
+    asked, portraits
+        What came out for samples that were not learned; what is kept of how classes looked.
     versions
         Of what wrote the file.
     """
@@ -61,6 +64,7 @@ class Header:
     waiting: tuple[Array, Array, Array] | None
     dreamt: dict[int, float] | None
     asked: Asked
+    portraits: Portraits
     versions: dict[str, str]
 
     @property
@@ -142,9 +146,7 @@ def header_of(said: dict[str, Any], arrays: dict[str, Array]) -> Header:
     choice = _choice(said)
     parameters.check_method(given | {"method": choice.method})
     n = whole(said["n_features"])
-    require(isinstance(said["notes"], dict), "its notes are no dictionary")
-    require(isinstance(said["versions"], dict), "its versions are no dictionary")
-    names = tuple(said["feature_names"])
+    names = tuple(schema.items(said["feature_names"], "feature_names"))
     require(not names or (len(names) == n and all(isinstance(name, str) for name in names)), "its feature names")
     labels, declared = _labels_from_json(said["labels"]), _labels_from_json(said["declared"])
     lessons = tuple(_lesson(values, len(labels)) for values in said["lessons"])
@@ -160,13 +162,14 @@ def header_of(said: dict[str, Any], arrays: dict[str, Array]) -> Header:
         whole(said["seed"]),
         n,
         names,
-        said["notes"],
+        schema.record(said["notes"], "notes"),
         _features(said["likelihood"], n, arrays),
         books,
         _waiting(said["waiting"], arrays["waiting.x"], n) if "waiting" in said else None,
         _dreamt(said.get("dreamt"), len(labels)),
         _asked(said.get("asked"), arrays, len(books.meaning)),
-        said["versions"],
+        portraits_from(_below(arrays, "portraits."), n, books),
+        schema.texts(said["versions"], "versions"),
     )
 
 
@@ -178,8 +181,7 @@ def require(fine: bool, what: str) -> None:
 
 def whole(value: Any) -> int:
     """Return a whole number that is one."""
-    require(isinstance(value, int) and not isinstance(value, bool) and value >= 0, f"{value!r} is no whole number")
-    return int(value)
+    return schema.whole(value, "a count")
 
 
 def labels_to_json(labels: Array) -> dict[str, Any]:
@@ -196,6 +198,7 @@ def _parameters(said: dict[str, Any]) -> dict[str, Any]:
     if given["shape"] is not None:
         given["shape"] = tuple(map(whole, given["shape"]))
     parameters.check(given)
+    require(given["random_state"] is None or isinstance(given["random_state"], int), "its random_state")
     return given
 
 
@@ -212,23 +215,29 @@ def _features(likelihood: Any, n: int, arrays: dict[str, Array]) -> Features:
     for a in (mean, scale):
         require(a.shape == (n,) and a.dtype == np.float64 and bool(np.isfinite(a).all()), "its features' scale")
     require(likelihood in LIKELIHOODS and bool((scale > 0).all()), "its features' scale or likelihood")
-    return Features(likelihood, mean, scale)
+    return Features(likelihood, mean.copy(), scale.copy())
 
 
 def _lesson(values: dict[str, Any], n_labels: int) -> Lesson:
     classes, counts = (tuple(whole(v) for v in values[name]) for name in ("classes", "counts"))
     require(len(classes) == len(set(classes)) == len(counts), "a task's classes")
     require(all(c < n_labels for c in classes), "a task's classes")
-    texts = isinstance(values["learned_at"], str) and isinstance(values["digest"], str)
-    require(texts and isinstance(values["name"], str | int) and values["seconds"] >= 0, "a task's description")
-    agreement, tested = (_pairs(values.get(name, {})) for name in ("agreement", "tested"))
-    require(whole(values.get("batches", 1)) > 0 and all(c < n_labels for c in tested), "a task's description")
-    return Lesson(**values | {"classes": classes, "counts": counts, "agreement": agreement, "tested": tested})
+    require(type(values["name"]) in (str, int), "a task's name is no text and no number")
+    for name in ("learned_at", "digest"):
+        schema.text(values[name], name)
+    whole(values["iterations"])
+    schema.number(values["seconds"], "seconds", low=0)
+    schema.whole(values.get("batches", 1), "batches", low=1)
+    tested = _pairs(values.get("tested", {}), n_labels)
+    rest = {name: value for name, value in values.items() if name != "agreement"}  # which files of before have
+    return Lesson(**rest | {"classes": classes, "counts": counts, "tested": tested})
 
 
-def _pairs(values: dict[str, Any]) -> dict[int, tuple[int, int]]:
-    """Return what JSON has pairs of counts by position for."""
-    return {int(c): (whole(n), whole(some)) for c, (n, some) in values.items()}
+def _pairs(values: Any, n_labels: int) -> dict[int, tuple[int, int]]:
+    """Return counts by a label's position: how many, and how many of them were right."""
+    pairs = {int(c): (whole(n), whole(some)) for c, (n, some) in schema.record(values, "counts").items()}
+    require(all(c in range(n_labels) and some <= n for c, (n, some) in pairs.items()), "a task's counts")
+    return pairs
 
 
 def _structure(said: dict[str, Any], n_labels: int) -> dict[str, Any]:
@@ -239,10 +248,18 @@ def _structure(said: dict[str, Any], n_labels: int) -> dict[str, Any]:
     known = {c for classes in tasks for c in classes}
     named = {p for p in meaning if p != GONE}
     require(len(tasks) == len(said["lessons"]) and known == set(range(len(meaning))), "its tasks' classes")
-    require(all(isinstance(p, int) for p in meaning) and named == set(range(n_labels)), "what its classes are called")
-    changes = tuple(Change(**values | {"labels": tuple(values["labels"])}) for values in said.get("changes", []))
-    require(all(isinstance(c.what, str) and isinstance(c.changed_at, str) for c in changes), "what was changed")
-    return {"tasks": tasks, "meaning": tuple(meaning), "changes": changes}
+    require(all(type(p) is int for p in meaning) and named == set(range(n_labels)), "what its classes are called")
+    return {"tasks": tasks, "meaning": tuple(meaning), "changes": tuple(map(_change, said.get("changes", [])))}
+
+
+def _change(values: dict[str, Any]) -> Change:
+    change = Change(**values | {"labels": tuple(schema.items(values["labels"], "labels"))})
+    labels = (*change.labels, *(() if change.into is None else (change.into,)))
+    require(change.what in CHANGES and bool(change.labels), "what was changed")
+    require(all(type(label) in (str, int, float, bool) for label in labels), "what was changed")
+    require((change.into is None) == (change.what == "forget"), "what was changed")
+    schema.text(change.changed_at, "changed_at")
+    return change
 
 
 def _waiting(values: dict[str, Any], x: Array, n: int) -> tuple[Array, Array, Array]:
@@ -256,8 +273,8 @@ def _waiting(values: dict[str, Any], x: Array, n: int) -> tuple[Array, Array, Ar
 def _dreamt(said: Any, n_labels: int) -> dict[int, float] | None:
     if said is None:
         return None
-    shares = {int(c): float(share) for c, share in said.items()}
-    require(all(0 <= c < n_labels and 0 <= share <= 1 for c, share in shares.items()), "its shares of what is replayed")
+    shares = {int(c): schema.number(share, "dreamt", 0, 1) for c, share in schema.record(said, "dreamt").items()}
+    require(all(c in range(n_labels) for c in shares), "its shares of what is replayed")
     return shares
 
 
@@ -265,8 +282,12 @@ def _asked(said: Any, arrays: dict[str, Array], n_classes: int) -> Asked:
     """Return what was asked; nothing in a file of before."""
     if said is None:
         return Asked.nothing()
-    mine = {name.removeprefix("asked."): a for name, a in arrays.items() if name.startswith("asked.")}
-    return asked_from(mine, whole(said["learned"]), float(said["usual"]), n_classes)
+    usual = schema.number(said["usual"], "usual")
+    return asked_from(_below(arrays, "asked."), whole(said["learned"]), usual, n_classes)
+
+
+def _below(arrays: dict[str, Array], prefix: str) -> dict[str, Array]:
+    return {name.removeprefix(prefix): array.copy() for name, array in arrays.items() if name.startswith(prefix)}
 
 
 def _labels_from_json(values: dict[str, Any]) -> Array:

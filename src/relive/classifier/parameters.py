@@ -9,6 +9,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from relive._util import schema
 from relive._util.errors import InputError, unknown
 from relive._util.fidelity import Fidelity, fidelity_of
 from relive.core.scenarios import SCENARIOS
@@ -33,7 +34,8 @@ STRUCTURE = (
     "fidelity",
     "forgettable",
 )
-COUNTS = ("hidden", "latent", "batch_size", "n_iter_no_change")
+SIZES = ("hidden", "latent", "batch_size")
+COUNTS = (*SIZES, "n_iter_no_change")
 DEFAULTS: dict[str, Any] = {  # the estimator's, for who reads a model's file without it
     "method": "auto",
     "scenario": "class",
@@ -73,7 +75,7 @@ def check(given: Parameters) -> None:
         raise unknown("scenario", given["scenario"], SCENARIOS)
     if given["likelihood"] not in ("auto", *LIKELIHOODS):
         raise unknown("likelihood", given["likelihood"], ["auto", *LIKELIHOODS])
-    for name in ("allow_stored_data", "forgettable", "calibrate"):
+    for name in ("allow_stored_data", "forgettable", "early_stopping", "calibrate"):
         if not isinstance(given[name], bool):
             raise InputError(f"{name} = {given[name]!r}: it must be True or False")
     fidelity_from(given["fidelity"])
@@ -98,14 +100,24 @@ def _check_network(given: Parameters) -> None:
 def _check_numbers(given: Parameters) -> None:
     for name in (*COUNTS, *(name for name in ("iterations", "consolidate_every") if given[name] is not None)):
         value = given[name]
-        if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < 1:
-            raise InputError(f"{name} = {value!r}: it must be a whole number of at least 1")
-    if not isinstance(given["holdout"], numbers.Real) or not 0 <= float(given["holdout"]) < 1:
+        value = int(value) if isinstance(value, numbers.Integral) and not isinstance(value, bool) else value
+        schema.whole(value, name, 1, schema.SIZE if name in SIZES else schema.LARGEST)
+    if isinstance(given["random_state"], numbers.Integral):
+        schema.whole(int(given["random_state"]), "random_state (--seed)")
+    if not 0 <= _real(given["holdout"]) < 1:
         raise InputError(f"holdout = {given['holdout']!r}: it must be a number from 0 to below 1")
     for name, below in (("learning_rate", math.inf), ("validation_fraction", 1.0)):
         value = given[name]
-        if not isinstance(value, numbers.Real) or isinstance(value, bool) or not 0 < float(value) < below:
+        if not 0 < _real(value) < below:
             raise InputError(f"{name} = {value!r}: it must be a number between 0 and {below:g}, ends excluded")
+
+
+def _real(value: Any) -> float:
+    """Return a number as a float; what is none, or too large to be one, is not a number."""
+    try:
+        return float(value) if isinstance(value, numbers.Real) and not isinstance(value, bool) else math.nan
+    except OverflowError:
+        return math.nan
 
 
 def check_method(given: Parameters) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,11 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from relive.classifier.lessons import Lesson, Name
+from relive.classifier.portraits import Portrait
 
 if TYPE_CHECKING:
     from relive.core.learner import Learner
 
 ASKED = 1000  # replayed samples that a model is asked about
+MUCH = 10.0  # points of accuracy; who has lost more is named
+MISSED = 0.005  # of what is replayed; less is as good as nothing
 
 
 @dataclass(frozen=True)
@@ -29,46 +31,23 @@ class Memory:
         Names of the tasks that had samples of it.
     n_samples
         How many, in all.
-    agreement
-        Share of replayed samples of it on which the model says what it said before the last task; None where nothing
-        of it was replayed, or nothing came after it.
+    tested
+        Share of held-out samples of it that was answered right when it was last taught; None where none was held out.
     kept
-        The product of these shares over all tasks since it was last taught: an estimate of what is left. None if it
-        was not replayed in one of them.
+        How much of that is left, an estimate (:mod:`relive.classifier.portraits`); None where it is not known.
+    lost
+        The same as points of accuracy that were lost.
     dreamt
-        Its share of what the model would replay now. A class that is no longer dreamt of will be forgotten.
+        Its share of what the model would replay now; None if it replays nothing.
     """
 
     label: Any
     tasks: tuple[Name, ...]
     n_samples: int
-    agreement: float | None
+    tested: float | None
     kept: float | None
+    lost: float | None
     dreamt: float | None
-
-
-def agreement(before: Learner, after: Learner, seed: int) -> dict[int, tuple[int, int]]:
-    """Ask a learner as it was before a task and as it is after it about the same samples, replayed by the first.
-
-    Returns
-    -------
-    For each class how many samples the first took for it, and on how many of them the second agrees. Empty if it
-    generates nothing.
-    """
-    from relive._util.seeds import stream
-    from relive.classifier.answers import most_likely_classes, without_forgotten
-    from relive.networks import GenerativeClassifier
-
-    if not isinstance(before.net, GenerativeClassifier):
-        return {}
-    x = without_forgotten(before, before.net.generate(ASKED, stream(seed, f"agreement {before.seen}")))
-    counts: dict[int, tuple[int, int]] = {}
-    for task in range(before.seen) if before.scenario.needs_task else [before.seen - 1]:
-        then, now = most_likely_classes(before, x, task), most_likely_classes(after, x, task)
-        for c in np.unique(then).tolist():
-            n, agreed = counts.get(c, (0, 0))
-            counts[c] = n + int((then == c).sum()), agreed + int(((then == c) & (now == c)).sum())
-    return counts
 
 
 def dreamt_counts(learner: Learner, seed: int) -> dict[int, int]:
@@ -84,23 +63,44 @@ def dreamt_counts(learner: Learner, seed: int) -> dict[int, int]:
     return {int(c): int(n) for c, n in zip(classes, counts, strict=True)}
 
 
-def memories(labels: Sequence[Any], lessons: Sequence[Lesson], counts: Mapping[int, float]) -> list[Memory]:
-    """Return what is known of each class; ``counts`` are of what is dreamt, by position, and none if nothing is."""
+def memories(
+    labels: Sequence[Any], lessons: Sequence[Lesson], counts: Mapping[int, float], portraits: Mapping[int, Portrait]
+) -> list[Memory]:
+    """Return what is known of each class.
+
+    ``counts`` are of what is dreamt, and none if nothing is; they and portraits are by the labels' positions.
+    """
     dreamt = {p: n / sum(counts.values()) for p, n in counts.items()}
-    return [_memory(label, c, lessons, dreamt) for c, label in enumerate(labels)]
+    return [_memory(label, c, lessons, dreamt, portraits.get(c)) for c, label in enumerate(labels)]
 
 
-def _memory(label: Any, c: int, lessons: Sequence[Lesson], dreamt: Mapping[int, float]) -> Memory:
+def _memory(
+    label: Any, c: int, lessons: Sequence[Lesson], dreamt: Mapping[int, float], portrait: Portrait | None
+) -> Memory:
     counts = [dict(zip(lesson.classes, lesson.counts, strict=True)).get(c, 0) for lesson in lessons]
     taught = [k for k, count in enumerate(counts) if count]
-    later = [lesson.agreement.get(c, (0, 0)) for lesson in lessons[taught[-1] + 1 :]]
-    shares = [agreed / n if n else None for n, agreed in later]  # None: it was not dreamt of, so nobody can say
-    known = [share for share in shares if share is not None]
+    n, right = next((lessons[k].tested[c] for k in reversed(taught) if c in lessons[k].tested), (0, 0))
     return Memory(
         label=label,
         tasks=tuple(lessons[k].name for k in taught),
         n_samples=sum(counts),
-        agreement=shares[-1] if shares else None,
-        kept=math.prod(known) if shares and len(known) == len(shares) else None,
+        tested=right / n if n else None,
+        kept=portrait.kept if portrait else None,
+        lost=portrait.lost if portrait else None,
         dreamt=dreamt.get(c, 0.0) if dreamt else None,
     )
+
+
+def warnings_of(memories: Sequence[Memory]) -> list[str]:
+    """Return what to warn of: classes that are as good as not replayed, and that have lost much."""
+    said = []
+    missed = [str(m.label) for m in memories if m.dreamt is not None and m.dreamt < MISSED]
+    if missed:
+        said.append(f"replay misses {', '.join(missed)}: what is not replayed is forgotten with the next tasks")
+    faded = [f"{m.label} (by {m.lost:.0f})" for m in memories if m.lost is not None and m.lost > MUCH]
+    if faded:
+        said.append(
+            f"accuracy is estimated to have fallen by more than {MUCH:.0f} points since they were learned on "
+            f"{', '.join(faded)}"
+        )
+    return said

@@ -14,7 +14,6 @@ from typing import Annotated
 
 import typer
 
-from relive._util.errors import ReliveError
 from relive.cli import (
     change,
     collect,
@@ -35,7 +34,9 @@ from relive.cli import (
     table,
 )
 from relive.cli.console import err
+from relive.cli.ending import Door
 
+door = Door()
 app = typer.Typer(
     name="relive",
     help="Learn task after task without forgetting, by reliving earlier tasks instead of storing their data.",
@@ -78,13 +79,14 @@ def _options(
     show_version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
     ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show where in the code an error happened.")] = False,
 ) -> None:
-    pass
+    door.debug = debug
 
 
 def _note(message: Warning | str, *_: object, **__: object) -> None:
     """Show a warning to those who have not written the code that it is about."""
-    err.print(f"note: {message}", markup=False)
+    err.print(f"note: {message}")
 
 
 class _Interrupt:
@@ -100,7 +102,7 @@ class _Interrupt:
 
 
 def main() -> None:
-    """Run the command line; a user's mistake ends in one message and exit code 2."""
+    """Run the command line; whatever goes wrong ends in one message and an exit code."""
     interrupt = _Interrupt()
     signal.signal(signal.SIGTERM, interrupt)  # being ended is an interrupt: say what was kept
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # otherwise it is to be ignored
@@ -110,16 +112,6 @@ def main() -> None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
         getattr(sys, name).reconfigure(errors="backslashreplace")  # a terminal may not know every letter
     warnings.showwarning = _note
-    try:
+    with door.closed():
         app()
         sys.stdout.flush()
-    except ReliveError as error:
-        err.print(f"[bold red]error:[/] {err.escape(str(error))}")
-        sys.exit(2)
-    except MemoryError:
-        err.print("[bold red]error:[/] there is not enough memory for this")
-        sys.exit(2)
-    except OSError as error:
-        what = f"{error.strerror}: {error.filename}" if error.filename else f"cannot print: {error}"
-        err.print(f"[bold red]error:[/] {err.escape(what)}; what was stored before is kept")
-        sys.exit(2)

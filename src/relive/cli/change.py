@@ -65,9 +65,9 @@ def forget(
     changed = _change(
         model, keep, allow_code, lambda classifier: classifier.forget(*(label_of(classifier, c) for c in classes))
     )
-    out.print(f"forgotten {', '.join(classes)}", markup=False)
-    out.print(f"          {what_is_left(changed)}", markup=False)
-    out.print(f"          {ALWAYS}", markup=False)
+    out.print(f"forgotten {', '.join(classes)}")
+    out.print(f"          {what_is_left(changed)}")
+    out.print(f"          {ALWAYS}")
     _show(changed, model)
     _tell_of_kept(model)
 
@@ -82,7 +82,7 @@ def rename(
         allow_code,
         lambda classifier: classifier.rename(label_of(classifier, old), label_of(classifier, new)),
     )
-    out.print(f"renamed   {old} to {new}", markup=False)
+    out.print(f"renamed   {old} to {new}")
     _show(changed, model)
 
 
@@ -104,7 +104,7 @@ def merge(
         allow_code,
         lambda classifier: classifier.merge([label_of(classifier, c) for c in classes], label_of(classifier, into)),
     )
-    out.print(f"merged    {', '.join(classes)} into {into}", markup=False)
+    out.print(f"merged    {', '.join(classes)} into {into}")
     _show(changed, model)
 
 
@@ -120,9 +120,9 @@ def rollback(model: models.MODEL, allow_code: models.ALLOW_CODE = False) -> None
         undone = roll_back(path, check=lambda version: load(version, allow_code=allow_code))
     restored = load(path, allow_code=allow_code)
     tasks = ", ".join(str(lesson.name) for lesson in restored.lessons_)
-    out.print(f"model     {model}: {models.known(restored)} (tasks: {tasks})", markup=False)
+    out.print(f"model     {model}: {models.known(restored)} (tasks: {tasks})")
     if undone is not None:
-        out.print(f"undone    {undone}, to be removed when it is no longer wanted", markup=False)
+        out.print(f"undone    {undone}, to be removed when it is no longer wanted")
     if not models.fit_notes(restored).get("keep"):
         err.print("note: this version is of before --keep was given: give it again with the next relive fit")
 
@@ -174,8 +174,8 @@ def what_is_left(model: ContinualClassifier) -> str:
 
 
 def _show(model: ContinualClassifier, path: Path) -> None:
-    out.print(f"model     {path}, {models.size_of(path)}: {models.known(model)}", markup=False)
-    out.print(f"classes   {', '.join(map(str, model.classes_.tolist()))}", markup=False)
+    out.print(f"model     {path}, {models.size_of(path)}: {models.known(model)}")
+    out.print(f"classes   {', '.join(map(str, model.classes_.tolist()))}")
 
 
 def _tell_of_kept(model: Path) -> None:
@@ -186,6 +186,5 @@ def _tell_of_kept(model: Path) -> None:
     if versions:
         err.print(
             f"note: earlier versions still know what was forgotten: {', '.join(map(str, versions))}. Remove them, and "
-            "other copies, if it is to be gone",
-            markup=False,
+            "other copies, if it is to be gone"
         )

@@ -30,7 +30,7 @@ relive table --runs-dir reproduction  (a ledger is read like a runs directory)
 def command(runs_dirs: RUNS_DIRS, into: INTO, samples: SAMPLES = False, replace: REPLACE = False) -> None:
     """Add finished runs to a ledger: one file of results per protocol, and one of pictures.
 
-    The runs directories stay as they are. A damaged result is left out and named.
+    The runs directories stay as they are. A damaged result is left out and named, and the exit code is then 1.
     """
     from relive.experiments.ledger import add
     from relive.experiments.store import Store
@@ -38,12 +38,13 @@ def command(runs_dirs: RUNS_DIRS, into: INTO, samples: SAMPLES = False, replace:
     for path in runs_dirs:
         if not path.is_dir():
             raise InputError(f"there is no runs directory {path}")
-    added = 0
+    added, left_out = 0, 0
     for path in runs_dirs:
         store = Store(path)
         results, damaged = store.scan()
+        left_out += len(damaged)
         for error in damaged:
-            err.print(f"[yellow]left out:[/] {err.escape(str(error))}")
+            err.say("left out:", str(error), "yellow")
         pictures = {
             f"{run.spec.name}/task{k}": array
             for run in (results if samples else [])
@@ -52,5 +53,7 @@ def command(runs_dirs: RUNS_DIRS, into: INTO, samples: SAMPLES = False, replace:
         added += len(add(into, results, pictures, replace=replace))
     files = [path for path in into.iterdir() if path.is_file()]
     size = sum(path.stat().st_size for path in files) / 1e6
-    out.print(f"added     {added} {'run' if added == 1 else 'runs'}", markup=False)
-    out.print(f"ledger    {into}  ({counted(len(files), 'file')}, {size:.1f} MB)", markup=False)
+    out.print(f"added     {added} {'run' if added == 1 else 'runs'}")
+    out.print(f"ledger    {into}  ({counted(len(files), 'file')}, {size:.1f} MB)")
+    if left_out:
+        raise typer.Exit(1)

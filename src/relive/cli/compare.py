@@ -102,4 +102,4 @@ def command(
         ("compare-learning", own_runs.learning_figure(group)),
     ):
         save(figure, folder, name)
-        err.print(f"figure    {folder / name}.png", markup=False)
+        err.print(f"figure    {folder / name}.png")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from typing import Any
 
-from relive._util.console import Console
+from relive._util.console import CONTROL, Console
 
 out = Console(sys.stdout, stderr=False)
 err = Console(sys.stderr, stderr=True)
@@ -12,7 +14,13 @@ err = Console(sys.stderr, stderr=True)
 
 def note(text: str) -> None:
     """Say something that is no result and no error."""
-    err.print(f"[yellow]note:[/] {err.escape(text)}")
+    err.say("note:", text, "yellow")
+
+
+def json_text(values: Any, indent: int | None = None) -> str:
+    """Return values as JSON in which no character is one that a terminal would obey."""
+    text = json.dumps(values, indent=indent, ensure_ascii=False)
+    return CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def counted(n: int, thing: str) -> str:

@@ -58,7 +58,7 @@ def show(data_dir: DataDir = None) -> None:
             f"{facts.train:,}" if facts.train else "",
             f"{facts.test:,}" if facts.test else "",
             "×".join(map(str, facts.shape)),
-            out.escape(_whereabouts(facts.name, data_dir)),
+            _whereabouts(facts.name, data_dir),
         )
     out.print(table, soft_wrap=False)
 
@@ -76,7 +76,7 @@ def fetch(names: Names = None, data_dir: DataDir = None, quiet: Quiet = False) -
         except DataError as error:
             failures.append(str(error))
         else:
-            out.print(f"{name}: {_whereabouts(name, data_dir)}", markup=False)
+            out.print(f"{name}: {_whereabouts(name, data_dir)}")
     if failures:
         raise DataError("\n".join(failures))
 
@@ -93,15 +93,15 @@ def verify(names: Names = None, data_dir: DataDir = None) -> None:
     for name in _known(names):
         copies = survey(name, data_dir)
         if not copies or (not names and not any(copy.path for copy in copies)):
-            out.print(f"{name}: {_whereabouts(name, data_dir)}", markup=False)
+            out.print(f"{name}: {_whereabouts(name, data_dir)}")
             continue
         for copy in copies:
             if copy.problem:
                 right = False
                 where = "" if copy.path else f"{data_home(data_dir)[0]}: "
-                out.print(f"WRONG {name}: {where}{copy.problem}", style="red", markup=False)
+                out.print(f"WRONG {name}: {where}{copy.problem}", style="red")
             else:
-                out.print(f"ok    {name}: {copy.path} has SHA-256 {copy.file.sha256}", markup=False)
+                out.print(f"ok    {name}: {copy.path} has SHA-256 {copy.file.sha256}")
     if not right:
         raise typer.Exit(1)
 

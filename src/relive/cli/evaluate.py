@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,7 +11,7 @@ from rich.table import Table
 
 from relive._util.errors import InputError, ReliveError, unknown
 from relive.cli import models
-from relive.cli.console import out
+from relive.cli.console import json_text, out
 from relive.cli.predict import TASK, TASK_COLUMN, tasks_of_samples
 
 if TYPE_CHECKING:
@@ -84,11 +83,11 @@ def command(
         _write_page(page, model, data, now.evaluation, changed)
     if output_format == "json":
         more = {"changes": [_change_json(change) for change in changed]} if against is not None else {}
-        typer.echo(json.dumps(now.evaluation.to_json() | more, indent=1, ensure_ascii=False))
+        typer.echo(json_text(now.evaluation.to_json() | more, indent=1))
         return
     _show(now.evaluation, changed)
     if page is not None:
-        out.print(f"\npage      {page}", markup=False)
+        out.print(f"\npage      {page}")
 
 
 def _truth(samples: Samples) -> Array:
@@ -111,20 +110,20 @@ def _ask(model: ContinualClassifier, samples: Samples, task: str | None) -> _Ask
 
 def _show(done: Evaluation, changed: list[Change]) -> None:
     """Print it for people."""
-    out.print(f"accuracy     {_percent(done.overall)} ({done.overall.right} of {done.overall.n})", markup=False)
+    out.print(f"accuracy     {_percent(done.overall)} ({done.overall.right} of {done.overall.n})")
     out.print(
         f"calibration  mean confidence {100 * done.confidence:.1f} %, expected calibration error "
         f"{done.calibration_error:.3f}"
     )
     if done.unknown:
-        out.print(f"never met    {', '.join(map(str, done.unknown))}: no answer can be right", markup=False)
+        out.print(f"never met    {', '.join(map(str, done.unknown))}: no answer can be right")
     out.print()
     out.print(_table(done, {change.label: change for change in changed}))
     frequent = _confusions(done)
     if frequent:
         out.print()
         for truth, said, n in frequent:
-            out.print(f"{n} × {truth} taken for {said}", markup=False)
+            out.print(f"{n} × {truth} taken for {said}")
     if changed:
         total = changed[0]
         out.print(
@@ -139,7 +138,7 @@ def _table(done: Evaluation, changed: dict[Any, Change]) -> Table:
         table.add_column(heading, justify="left" if heading == "class" else "right")
     for label, share in done.by_class.items():
         low, high = share.interval
-        row = [out.escape(str(label)), f"{share.n:,}", f"{100 * share.share:.1f} %"]
+        row = [str(label), f"{share.n:,}", f"{100 * share.share:.1f} %"]
         row.append(f"{100 * low:.1f} to {100 * high:.1f} %")
         if changed:
             row += [f"{100 * changed[label].before.share:.1f} %", f"{changed[label].p:.2g}"]

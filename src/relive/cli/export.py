@@ -46,4 +46,4 @@ def command(model: models.MODEL, output: OUTPUT) -> None:
         write_onnx(predictor, output)
     except OSError as error:
         raise ReliveError(f"cannot write {output}: {error.strerror or error}") from error
-    out.print(f"written   {output}, {models.size_of(output)}", markup=False)
+    out.print(f"written   {output}, {models.size_of(output)}")

@@ -20,6 +20,7 @@ from relive.cli.fit_checks import (
     picture_shape,
     say_what_changes,
     shape_from,
+    warn_of_forgetting,
     warn_of_small_classes,
 )
 from relive.cli.run import number, pairs
@@ -260,11 +261,11 @@ def command(
         )
     except KeyboardInterrupt:
         if _identity(path) != before:
-            err.print(f"stopped, but the task had been learned: it is in {model}.", markup=False)
+            err.print(f"stopped, but the task had been learned: it is in {model}.")
         elif before is None:
             err.print("stopped. Nothing was stored.")
         else:
-            err.print(f"stopped. {model} is as it was.", markup=False)
+            err.print(f"stopped. {model} is as it was.")
         raise typer.Exit(130) from None
     _show(learned, model)
 
@@ -374,22 +375,24 @@ def _identity(path: Path) -> tuple[int, int] | None:
 def _show(model: ContinualClassifier, path: Path) -> None:
     """Print what was learned, and how well everything is remembered."""
     if model.pending_:
-        out.print(f"waiting   {counted(model.pending_, 'sample')} of {model.consolidate_every}", markup=False)
-        out.print(f"model     {path}, {models.size_of(path)}: {models.known(model)}", markup=False)
-        out.print(models.DATA_NOTE, markup=False)
+        out.print(f"waiting   {counted(model.pending_, 'sample')} of {model.consolidate_every}")
+        out.print(f"model     {path}, {models.size_of(path)}: {models.known(model)}")
+        out.print(models.DATA_NOTE)
         return
     lesson = model.lessons_[-1]
     counts = [f"{model.labels_[c]} ({count})" for c, count in zip(lesson.classes, lesson.counts, strict=True) if count]
     how = models.learned_how(lesson.iterations)
     if model.n_tasks_ == 1 and model.choice_.reason:
-        out.print(f"method    {model.choice_.method}, chosen: {model.choice_.reason}", markup=False)
-    out.print(f"learned   task {lesson.name} in {models.duration(lesson.seconds)}, {how}", markup=False)
-    out.print(f"classes   {', '.join(counts)}", markup=False)
+        out.print(f"method    {model.choice_.method}, chosen: {model.choice_.reason}")
+    out.print(f"learned   task {lesson.name} in {models.duration(lesson.seconds)}, {how}")
+    out.print(f"classes   {', '.join(counts)}")
     n, right = lesson.test
     if n:
-        out.print(f"tested    {100 * right / n:.1f} % on {counted(n, 'held-out sample')}", markup=False)
-    out.print(f"model     {path}, {models.size_of(path)}: {models.known(model)}", markup=False)
+        out.print(f"tested    {100 * right / n:.1f} % on {counted(n, 'held-out sample')}")
+    out.print(f"model     {path}, {models.size_of(path)}: {models.known(model)}")
     if models.holds_data(model):
-        out.print(models.DATA_NOTE, markup=False)
-    models.print_memory(model.report(), model.lessons_)
+        out.print(models.DATA_NOTE)
+    memories = model.report()
+    models.print_memory(memories, model.lessons_)
+    warn_of_forgetting(memories)
     warn_of_small_classes(model)

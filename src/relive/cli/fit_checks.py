@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from relive.cli.console import note
 
 if TYPE_CHECKING:
     from relive.classifier.estimator import ContinualClassifier
+    from relive.classifier.selfreport import Memory
     from relive.data.readers.samples import Samples
 
 FEW = 10  # samples of a class, fewer than which are warned of: docs/privacy.md has what an attacker can tell
@@ -129,6 +131,14 @@ def warn_of_small_classes(model: ContinualClassifier) -> None:
             f"fewer than {FEW} samples of {names}: what is kept of so few can give single samples away; "
             "see docs/privacy.md"
         )
+
+
+def warn_of_forgetting(memories: Sequence[Memory]) -> None:
+    """Say which classes replay misses, and which are estimated to have lost much."""
+    from relive.classifier.selfreport import warnings_of
+
+    for warning in warnings_of(memories):
+        note(warning)
 
 
 def check_name(model: ContinualClassifier, task: str | None) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,7 +11,7 @@ from rich.table import Table
 
 from relive._util.errors import InputError, ReliveError
 from relive.cli import models
-from relive.cli.console import counted, out
+from relive.cli.console import counted, json_text, out
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,19 +54,19 @@ def command(
         _draw(load(path, allow_code=allow_code), picture)
     known = about(header, path, memories)
     if as_json:
-        typer.echo(json.dumps(known, indent=1, ensure_ascii=False))
+        typer.echo(json_text(known, indent=1))
     else:
         _show(model, known)
         models.print_memory(memories, header.bookkeeping.lessons)
         _show_rest(known)
         if picture is not None:
-            out.print(f"picture   {picture}", markup=False)
+            out.print(f"picture   {picture}")
 
 
 def _remembered(path: Path, allow_code: bool) -> tuple[Header, Sequence[Memory]]:
     """Return what a file says of its model and of each class; torch is needed for files that do not say the latter."""
     from relive.classifier.modelheader import described
-    from relive.classifier.selfreport import memories
+    from relive.inference.about import remembered
     from relive.inference.predictor import NeedsTorchError, checked
 
     header, arrays = described(path, allow_code=allow_code)
@@ -77,22 +76,19 @@ def _remembered(path: Path, allow_code: bool) -> tuple[Header, Sequence[Memory]]
         return header, load(path, allow_code=allow_code).report()
     with suppress(NeedsTorchError):
         checked(path, header, arrays)
-    return header, memories(header.bookkeeping.labels.tolist(), header.bookkeeping.lessons, header.dreamt)
+    return header, remembered(header)
 
 
 def _show(path: Path, about: dict[str, Any]) -> None:
     """Print for people what was learned."""
     image = f", pictures of {' × '.join(map(str, about['image']))}" if about["image"] else ""
-    out.print(f"model     {path}, {models.size_of(path)}", markup=False)
+    out.print(f"model     {path}, {models.size_of(path)}")
     method, reason = about["choice"]["method"], about["choice"]["reason"]
-    out.print(
-        f"learns    by {method} in scenario {about['parameters']['scenario']}, {about['likelihood']} inputs",
-        markup=False,
-    )
+    out.print(f"learns    by {method} in scenario {about['parameters']['scenario']}, {about['likelihood']} inputs")
     if reason:
-        out.print(f"          chosen: {reason}", markup=False)
-    out.print(models.data_note(method, about["holds_data"]), markup=False)
-    out.print(f"features  {about['features']}{image}{_names(about['feature_names'])}", markup=False)
+        out.print(f"          chosen: {reason}")
+    out.print(models.data_note(method, about["holds_data"]))
+    out.print(f"features  {about['features']}{image}{_names(about['feature_names'])}")
     tasks = Table(box=None, pad_edge=False, header_style="bold")
     some_tested = any(task["tested"] for task in about["tasks"])
     headings = ["task", "learned at (UTC)", "samples", "classes", "iterations", "time"]
@@ -104,10 +100,10 @@ def _show(path: Path, about: dict[str, Any]) -> None:
         )
     for task in about["tasks"]:
         tasks.add_row(
-            out.escape(str(task["name"])) + (f" (+{task['gathered'] - 1})" if task["gathered"] > 1 else ""),
+            str(task["name"]) + (f" (+{task['gathered'] - 1})" if task["gathered"] > 1 else ""),
             task["learned_at"].replace("T", " ").removesuffix("+00:00"),
             f"{task['samples']:,}",
-            out.escape(", ".join(f"{c['label']} ({c['samples']})" for c in task["classes"])),
+            ", ".join(f"{c['label']} ({c['samples']})" for c in task["classes"]),
             str(task["iterations"] or "closed form"),
             models.duration(task["seconds"]),
             *([_tested(task["tested"])] if some_tested else []),
@@ -115,21 +111,21 @@ def _show(path: Path, about: dict[str, Any]) -> None:
     out.print()
     out.print(tasks)
     if about["waiting"]:
-        out.print(f"waiting   {counted(about['waiting'], 'sample')}, not learned yet", markup=False)
+        out.print(f"waiting   {counted(about['waiting'], 'sample')}, not learned yet")
     for change in about["changes"]:
         when = change["changed_at"].replace("T", " ").removesuffix("+00:00")
         to = "" if change["into"] is None else f" {INTO[change['what']]} {change['into']}"
-        out.print(f"changed   {when}: {DONE[change['what']]} {', '.join(map(str, change['labels']))}{to}", markup=False)
+        out.print(f"changed   {when}: {DONE[change['what']]} {', '.join(map(str, change['labels']))}{to}")
 
 
 def _show_rest(about: dict[str, Any]) -> None:
     """Print how the model was made."""
     out.print()
     shown = {name: value for name, value in about["parameters"].items() if value is not None}
-    out.print(f"settings  {', '.join(f'{name} {value}' for name, value in shown.items())}", markup=False)
-    out.print(f"versions  {', '.join(f'{name} {value}' for name, value in about['versions'].items())}", markup=False)
+    out.print(f"settings  {', '.join(f'{name} {value}' for name, value in shown.items())}")
+    out.print(f"versions  {', '.join(f'{name} {value}' for name, value in about['versions'].items())}")
     if about["kept"]:
-        out.print(f"earlier   {', '.join(about['kept'])}", markup=False)
+        out.print(f"earlier   {', '.join(about['kept'])}")
 
 
 def _tested(by_class: list[dict[str, Any]]) -> str:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 from rich.table import Table
+from rich.text import Text
 
 from relive.cli.console import out
 
@@ -55,9 +56,9 @@ def command(
         if elsewhere := FURTHER.get(("split", "class", name)):
             published = f"{elsewhere.mean:.2f}"
         what = facts.reference + (" (keeps data)" if facts.keeps_data else "")
-        table.add_row(*map(out.escape, (name, " ".join(facts.scenarios), published, what)))
+        table.add_row(name, " ".join(facts.scenarios), published, what)
     out.print(table)
-    out.print("\n[bold]settings[/] (--set NAME=VALUE, with their defaults)")
+    out.print(Text.assemble(("\nsettings", "bold"), " (--set NAME=VALUE, with their defaults)"))
     width = max(map(len, listed))
     for name, facts in listed.items():
         for setting in facts.settings:
@@ -68,7 +69,7 @@ def command(
             ]
             other = f" ({', '.join(others)})" if others else ""
             said = f"{name:<{width}} {setting.name}={setting.default:g}{other}"
-            out.print(f"  {out.escape(said)}  [dim]{out.escape(setting.explain)}[/]")
+            out.print(Text.assemble(f"  {said}  ", (setting.explain, "dim")))
     out.print(
         "\nsplit Class-IL: the paper's average accuracy in %, mean ± SEM of 20 runs; without SEM, another "
         "paper's. XdG needs the task to be known."

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
 from rich.table import Table
 
 from relive._util.errors import InputError, ReliveError
@@ -217,23 +216,24 @@ def plain_errors() -> Iterator[None]:
 
 def print_memory(memories: Sequence[Memory], lessons: Sequence[Lesson]) -> None:
     """Print how well each class is remembered, and what the columns mean."""
-    replays = any(memory.dreamt is not None or memory.agreement is not None for memory in memories)
+    known = [name for name in LEGEND if any(getattr(memory, name) is not None for memory in memories)]
     out.print()
-    out.print(_memory_table(memories, replays))
-    legend = LEGEND if replays else UNKNOWN if any(lesson.iterations for lesson in lessons) else EXACT
-    out.print(f"\n[dim]{legend}[/]")
+    out.print(_memory_table(memories, known))
+    exact = not any(lesson.iterations for lesson in lessons)
+    legend = "; ".join(LEGEND[name] for name in known) or ("" if exact else UNKNOWN)
+    out.print("\n" + "\n".join(filter(None, [legend, EXACT if exact else ""])), style="dim")
 
 
-def _memory_table(memories: Sequence[Memory], replays: bool) -> Table:
+def _memory_table(memories: Sequence[Memory], known: Sequence[str]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("class", "samples", "tasks", *(("agrees", "kept", "dreamt") if replays else ())):
+    for heading in ("class", "samples", "tasks", *known):
         table.add_column(heading, justify="left" if heading in ("class", "tasks") else "right")
     for memory in memories:
-        shares = (memory.agreement, memory.kept, memory.dreamt) if replays else ()
+        shares = [getattr(memory, name) for name in known]
         table.add_row(
-            escape(str(memory.label)),
+            str(memory.label),
             f"{memory.n_samples:,}",
-            escape(", ".join(map(str, memory.tasks))),
+            ", ".join(map(str, memory.tasks)),
             *map(_percent, shares),
         )
     return table
@@ -243,12 +243,13 @@ def _percent(share: float | None) -> str:
     return "–" if share is None else f"{100 * share:.1f} %"
 
 
-LEGEND = (
-    "agrees: replayed samples of it that are answered as before the last task; kept: the same over all tasks since; "
-    "dreamt: its share of what is replayed"
-)
+LEGEND = {
+    "tested": "tested: held-out samples that were answered right when it was learned",
+    "kept": "kept: an estimate of what is left of that",
+    "dreamt": "dreamt: its share of what is replayed",
+}
 EXACT = "learned in closed form: every class is known as well as if all data had been kept and learned at once"
-UNKNOWN = "nothing is replayed, so that only data can tell how well each class is remembered: relive predict"
+UNKNOWN = "only data can tell how well each class is remembered: relive evaluate"
 
 
 def learned_how(iterations: int) -> str:

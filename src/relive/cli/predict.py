@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from relive._util.console import shown
 from relive._util.errors import InputError, ReliveError, unknown
 from relive._util.files import write_atomic
 from relive.cli import models
-from relive.cli.console import err
+from relive.cli.console import err, json_text
 
 if TYPE_CHECKING:
     from relive.data.readers.samples import Array, Samples
@@ -39,6 +39,7 @@ REJECT = Annotated[
 ]
 PROBA = Annotated[bool, typer.Option("--proba", help="Also the probability of every class.")]
 FORMATS = ("csv", "json")
+FORMULA = ("=", "+", "-", "@")  # how one begins for a spreadsheet
 
 EXAMPLES = """Examples:
 
@@ -90,7 +91,7 @@ def command(
     said = spoken(answers, refused, classifier.labels_)
     text = _written(output_format, samples, said, classifier.classes_, probabilities if proba else None)
     if output is None:
-        sys.stdout.write(text)
+        sys.stdout.write(shown(text) if sys.stdout.isatty() else text)
     else:
         try:
             write_atomic(output, text.encode(errors="backslashreplace"))  # a file's name may be no text
@@ -151,14 +152,32 @@ def _written(kind: str, samples: Samples, answers: list[Any], classes: Array, pr
     shares = probabilities.tolist() if probabilities is not None else [None] * len(answers)
     rows = list(zip(files, answers, shares, strict=True))
     if kind == "json":
-        return json.dumps([_json_row(*row, classes) for row in rows], indent=1, ensure_ascii=False) + "\n"
+        return json_text([_json_row(*row, classes) for row in rows], indent=1) + "\n"
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     header = [*(["file"] if samples.files else []), "label"]
     writer.writerow(header + ([f"p_{c}" for c in classes.tolist()] if probabilities is not None else []))
     for file, answer, share in rows:
-        writer.writerow([*([file] if file is not None else []), answer, *(share or [])])
+        writer.writerow([*([_no_formula(file)] if file is not None else []), _no_formula(answer), *(share or [])])
     return text.getvalue()
+
+
+def _no_formula(value: Any) -> Any:
+    """Return a text so that no spreadsheet takes it for a formula and runs it; JSON has it as it is.
+
+    >>> _no_formula("=cmd()"), _no_formula("-1"), _no_formula("-rose")
+    ("'=cmd()", '-1', "'-rose")
+    """
+    formula = isinstance(value, str) and value.lstrip().startswith(FORMULA) and not _is_number(value)
+    return f"'{value}" if formula or (isinstance(value, str) and value.startswith(("\t", "\r"))) else value
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _json_row(file: str | None, answer: Any, share: list[float] | None, classes: Array) -> dict[str, Any]:
@@ -184,4 +203,4 @@ def _remark(model: Model, samples: Samples, answers: Array, refused: Array) -> N
     err.print(f"accuracy {100 * correct / len(right):.2f} % ({correct} of {len(right)})")
     foreign = sorted(set(samples.y.astype(right.dtype).tolist()) - set(known.tolist()))
     if foreign:
-        err.print(f"note: the model has never met {', '.join(map(str, foreign))}", markup=False)
+        err.print(f"note: the model has never met {', '.join(map(str, foreign))}")

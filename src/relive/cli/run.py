@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
+from rich.text import Text
 
 from relive._util.errors import InputError
 from relive._util.fidelity import fidelity_of, name_of
@@ -158,7 +159,7 @@ def command(
     )
     for hint in (known_to_fail(protocol, scenario, method), _without_effect(spec, chosen)):
         if hint and not quiet:
-            err.print(f"[yellow]hint:[/] {hint}")
+            err.say("hint:", hint, "yellow")
     again = again or (snapshots and _lacks_snapshots(spec, store, quiet))
     known = None if again else _done_before(spec, store, quiet)
     result = known or _run(spec, store, data_dir, quiet, again, snapshots)
@@ -246,7 +247,7 @@ def _run(spec: RunSpec, store: Store, data_dir: Path | None, quiet: bool, again:
     try:
         Sweep([spec], store, InProcess(), work=work, again=again, note=note).run(refuse_to_wait)
     except KeyboardInterrupt:
-        err.print(_what_was_kept(spec, store), markup=False)
+        err.print(_what_was_kept(spec, store))
         raise typer.Exit(130) from None
     result = store.load(spec)
     assert result is not None
@@ -281,7 +282,8 @@ def _show(result: RunResult, directory: Path) -> None:
     for k, final in enumerate(result.accuracy_matrix[-1]):
         table.add_row(f"{k + 1}", f"{100 * result.accuracy_matrix[k][k]:.2f} %", f"{100 * final:.2f} %")
     out.print(table)
-    out.print(f"[bold]average accuracy  {100 * result.average_accuracy:.2f} %[/]{_published(spec)}")
+    average = f"average accuracy  {100 * result.average_accuracy:.2f} %"
+    out.print(Text.assemble((average, "bold"), _published(spec)))
     forgetting, transfer = round(100 * result.forgetting, 2) + 0.0, round(100 * result.backward_transfer, 2) + 0.0
     changes = f"forgetting {forgetting:.2f} points, backward transfer {transfer:+.2f} points".replace("-", "−")
     more = "more number" if result.parameters else "number"
@@ -289,9 +291,9 @@ def _show(result: RunResult, directory: Path) -> None:
         f"{changes}, trained in {result.train_seconds:.0f} s, {counted(result.parameters, 'parameter')}, "
         f"{counted(result.stored_numbers, more)} kept from task to task"
     )
-    out.print(f"run       {directory}", markup=False)
+    out.print(f"run       {directory}")
     for picture in sorted(directory.glob("*.png")):
-        out.print(f"picture   {picture}", markup=False)
+        out.print(f"picture   {picture}")
 
 
 def _published(spec: RunSpec) -> str:
@@ -316,5 +318,5 @@ def _published(spec: RunSpec) -> str:
     if mine["fidelity"] != preset["fidelity"]:
         changed.append(name_of(spec.fidelity))
     if changed:
-        return f"   not as in the paper ({out.escape(', '.join(changed))}), which has {published}"
+        return f"   not as in the paper ({', '.join(changed)}), which has {published}"
     return f"   paper: {published}"

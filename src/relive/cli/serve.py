@@ -68,13 +68,13 @@ def command(
             f"--host {host} can be reached from other machines: give a token that requests must have, with --token or "
             "in RELIVE_TOKEN, or leave --host out"
         )
-    watched = Watched(models.real(model), allow_code, lambda message: err.print(message, markup=False))
+    watched = Watched(models.real(model), allow_code, lambda message: err.print(message))
     hosts = frozenset({"localhost", "127.0.0.1", "::1", host.lower()}) if is_loopback(host) else None
     app = make_app(watched, Limits(max_body, max_samples), hosts, token)
     listening = listening_on(host, port)
     config = uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off", timeout_graceful_shutdown=5)
     name = f"[{host}]" if ":" in host else host
-    out.print(f"serving   {model} on http://{name}:{listening.getsockname()[1]} (Ctrl-C ends it)", markup=False)
+    out.print(f"serving   {model} on http://{name}:{listening.getsockname()[1]} (Ctrl-C ends it)")
     with suppress(KeyboardInterrupt), listening:
         uvicorn.Server(config).run(sockets=[listening])
     out.print("stopped.")

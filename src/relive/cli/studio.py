@@ -82,8 +82,8 @@ def command(
     app = make_app(Places(store, models_dir, data_dir), hosts, token)
     listening = listening_on(host, port)
     page = address(host, listening, token)
-    out.print(f"studio    {runs_dir} (Ctrl-C ends it)", markup=False)
-    out.print(page, markup=False)
+    out.print(f"studio    {runs_dir} (Ctrl-C ends it)")
+    out.print(page)
     sys.stdout.flush()
     if not no_open:
         import webbrowser

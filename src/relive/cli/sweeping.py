@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,6 +12,7 @@ from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
+from rich.text import Text
 
 from relive._util.errors import InputError
 from relive.cli import run
@@ -52,6 +54,9 @@ def make_engine(name: str, workers: int | None, scheduler: str | None) -> Engine
         raise InputError(f"--workers {workers} is for --engine local; a Dask cluster has the workers that it has")
     from relive.experiments.dask_engine import DaskEngine
 
+    for speaker in ("distributed", "tornado"):  # what they say of a lost scheduler, with tracebacks, the engine says
+        logger = logging.getLogger(speaker)
+        logger.handlers, logger.propagate = [logging.NullHandler()], False
     return DaskEngine(scheduler)
 
 
@@ -94,15 +99,12 @@ def sweep(
         done, total = job.status.done, job.status.total
         tasks = ", and the finished tasks of those under way," if engine.shares_files else ""
         kept = f"{done} finished of {total} runs{tasks} in {runs_dir}"
-        err.print(f"stopped. Kept: {kept}; the same command goes on from there.", markup=False)
+        err.print(f"stopped. Kept: {kept}; the same command goes on from there.")
         raise typer.Exit(130) from None
     for failure in status.failures:
-        err.print(f"[bold red]failed:[/] {err.escape(failure.spec.name)}\n{err.escape(failure.trace)}")
+        err.say("failed:", f"{failure.spec.name}\n{failure.trace}", "bold red")
     if status.failures:
-        err.print(
-            f"{len(status.failures)} of {status.total} runs failed, each twice; {status.done} are in {runs_dir}",
-            markup=False,
-        )
+        err.print(f"{len(status.failures)} of {status.total} runs failed, each twice; {status.done} are in {runs_dir}")
         raise typer.Exit(1)
 
 
@@ -156,6 +158,6 @@ class Display:
             task, iteration = status.progress.get(spec.name, (0, 0))
             where = f"task {task}/{spec.tasks}  iteration {iteration}/{spec.iters}" if task else "starting"
             run = f"{spec.method}, {spec.scenario}, seed {spec.seed}"
-            table.add_row(run, where, f"[dim]{settings_text(spec.settings)}[/]")
+            table.add_row(run, where, Text(settings_text(spec.settings), style="dim"))
         bar = ProgressBar(total=1.0, completed=status.done_share, width=60)
         return Group(head, bar, "", table)  # a bar does not end its line

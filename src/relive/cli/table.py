@@ -114,5 +114,5 @@ def whole_results(store: Store) -> tuple[list[RunResult], list[str]]:
     if not results and not damaged:
         note(f"there are no finished runs in {runs_dir} yet; start with: relive paper --protocol split --seeds 5")
     for error in damaged:
-        err.print(f"[yellow]left out:[/] {err.escape(str(error))}")
+        err.say("left out:", str(error), "yellow")
     return results, [str(error) for error in damaged]

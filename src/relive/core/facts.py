@@ -6,6 +6,7 @@ import inspect
 import math
 import numbers
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 from relive._util.errors import InputError, unknown
 
 ALL_SCENARIOS = ("task", "domain", "class")
+LARGEST = sys.float_info.max
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,7 @@ class MethodFacts:
                 raise unknown(f"setting of {self.title}", name, known)
             low, high = known[name].low, known[name].high
             number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-            if not number or not math.isfinite(value) or not low <= value <= high:
+            if not number or not -LARGEST <= value <= LARGEST or not low <= value <= high:
                 bounds = f"at least {low:g} and at most {high:g}"
                 raise InputError(f"setting {name} = {value} of {self.title} is out of range: it must be {bounds}")
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from relive._util import schema
 from relive._util.errors import InputError, ReliveError
 from relive._util.fidelity import AS_RUN, Fidelity
 from relive._util.seeds import drawing_from, stream
@@ -339,9 +340,18 @@ class Learner:
         check_form({name: t for name, t in state.items() if name not in kept}, expected)
         self.method.check_state({name.removeprefix("method."): t for name, t in kept.items()}, self.net)
         for name, tensor in state.items():
-            if name.startswith(("net.", "method.")) and not bool(tensor.isfinite().all()):
-                raise InputError(f"{name} is not finite")
+            bounded = tensor.dtype == torch.float32 and not name.endswith("bias")  # a bias switches a unit off
+            most = schema.WEIGHT if bounded else math.inf
+            if name.startswith(("net.", "method.")) and not bool((tensor.isfinite() & (tensor.abs() <= most)).all()):
+                raise InputError(f"{name} has numbers that are not finite, or as good as infinite")
         self.optimizer.check_state(state)
+
+    def restore(self, state: dict[str, Tensor]) -> None:
+        """Go back to where a state was taken that comes from a file, which may hold anything."""
+        self.check_state(state)
+        self.load_state(state)
+        kept = {name.removeprefix("method."): t for name, t in state.items() if name.startswith("method.")}
+        check_form(self.method.state(), kept)
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         """Go back to where ``state`` was taken; the learner must have been made with the same arguments."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Mapping, Sequence
 
@@ -26,6 +27,19 @@ def check_form(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> N
         is_, should_be = _form(found.get(name)), _form(expected.get(name))
         if is_ != should_be:
             raise InputError(f"{name} is {is_}, and should be {should_be}")
+
+
+def check_range(state: Mapping[str, Tensor], name: str, low: float, below: float = math.inf) -> None:
+    """Refuse a tensor with numbers that are not whole, or out of range.
+
+    >>> check_range({"task": torch.tensor([0, 7])}, "task", 0, 2)
+    Traceback (most recent call last):
+    ...
+    relive._util.errors.InputError: task has numbers that are not whole, or not from 0 to below 2
+    """
+    tensor = state[name]
+    if not bool(((tensor >= low) & (tensor < below) & (tensor.floor() == tensor)).all()):
+        raise InputError(f"{name} has numbers that are not whole, or not from {low:g} to below {below:g}")
 
 
 def _form(tensor: Tensor | None) -> str:

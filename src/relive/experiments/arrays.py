@@ -23,7 +23,7 @@ def write_arrays(path: Path, arrays: Mapping[str, Pictures]) -> None:
     named: dict[str, Any] = dict(arrays)
     raw = io.BytesIO()
     np.savez_compressed(raw, **named)
-    write_atomic(path, raw.getvalue())
+    write_atomic(path, raw.getvalue(), check=read_arrays)
 
 
 def read_arrays(path: Path, only: Collection[str] | None = None) -> dict[str, Pictures]:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from relive._util import schema
+from relive._util.errors import InputError, ReliveError
 from relive._util.tensorfile import FileError, read_tensors, write_tensors
 from relive.experiments.execute import Checkpoint, PartialResult
-from relive.experiments.spec import RunSpec
+from relive.experiments.spec import RunSpec, curve_of, matrix_of
 from relive.experiments.store import CHECKPOINT, Store
 
 KIND, VERSION = "relive checkpoint", 1
@@ -47,18 +52,38 @@ class FileCheckpoint(Checkpoint):
     def load(self) -> tuple[dict[str, Tensor], PartialResult] | None:
         self.store.prepare(self.spec)
         try:
-            header, tensors = read_tensors(self.path, KIND, VERSION)
+            return self._read(self.path)
         except FileNotFoundError:
             return None
-        except (OSError, FileError) as error:
+        except (OSError, ReliveError) as error:
             self.warn(f"{error}: the run starts over")
             return None
-        if header.pop("identity") != json.loads(json.dumps(self.identity)):
-            self.warn(f"{self.path} was made by other versions of relive, torch, numpy or Python: the run starts over")
-            return None
-        samples = [tensors.pop(f"samples.{k}").numpy() for k in range(header.pop("n_samples"))]
-        curve = [(task, step, row) for task, step, row in header.pop("curve")]
-        return tensors, PartialResult(**header, curve=curve, samples=samples)
+
+    def _read(self, path: Path) -> tuple[dict[str, Tensor], PartialResult]:
+        """Return what a file holds, all of it checked; whose numbers they are is for the learner to say."""
+        header, tensors = read_tensors(path, KIND, VERSION)
+        if header.get("identity") != json.loads(json.dumps(self.identity)):
+            raise FileError(f"{path} was made by other versions of relive, torch, numpy or Python")
+        try:
+            progress = self._progress(header, tensors)
+        except (ReliveError, LookupError, TypeError, ValueError) as error:
+            raise FileError(f"{path} is no whole checkpoint: {error}") from error
+        return tensors, progress
+
+    def _progress(self, header: dict[str, Any], tensors: dict[str, Tensor]) -> PartialResult:
+        """Return what had come out of the run, and take its pictures from among the tensors."""
+        tasks = self.spec.tasks
+        matrix = matrix_of(header["matrix"], tasks)
+        schema.whole(len(matrix), "rows of the matrix", 1, tasks - 1)
+        n = schema.whole(header["n_samples"], "n_samples", 0, tasks)
+        samples = [tensors.pop(f"samples.{k}").numpy() for k in range(n)]
+        if any(pictures.dtype != np.uint8 or pictures.ndim not in (3, 4) for pictures in samples):
+            raise InputError("its samples are no pictures")
+        seconds, cpu_seconds = (schema.number(header[name], name, low=0) for name in ("train_seconds", "cpu_seconds"))
+        return PartialResult(matrix, curve_of(header["curve"], tasks), seconds, cpu_seconds, samples)
+
+    def refused(self, error: Exception) -> None:
+        self.warn(f"{self.path} is no state of this run ({error}): the run starts over")
 
     def save(self, state: dict[str, Tensor], progress: PartialResult) -> None:
         header = {
@@ -71,4 +96,4 @@ class FileCheckpoint(Checkpoint):
         }
         samples = {f"samples.{k}": torch.from_numpy(a) for k, a in enumerate(progress.samples)}
         with self.store.writable():
-            write_tensors(self.path, KIND, VERSION, header, state | samples)
+            write_tensors(self.path, KIND, VERSION, header, state | samples, check=self._read)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from relive._util.errors import ReliveError
 from relive._util.fidelity import AS_RUN
 from relive._util.seeds import stream
 from relive._util.threads import check_threads, threads
@@ -63,6 +64,9 @@ class Checkpoint:
         """Return the state to go on from, if there is one."""
         return None
 
+    def refused(self, error: Exception) -> None:
+        """Hear that the learner could not go on from the state that was loaded."""
+
     def save(self, state: dict[str, Tensor], progress: PartialResult) -> None:
         """Keep the state after a finished task."""
 
@@ -95,13 +99,16 @@ def run(
     data = data or load_data(spec.dataset, data_dir)
     _check(spec, data)
     tasks = tasks_of(spec.protocol, data, spec.tasks, spec.seed, spec.fidelity)
-    learner = _learner(spec, data, tasks)
-    progress = PartialResult()
+    learner, progress = _learner(spec, data, tasks), PartialResult()
     kept = checkpoint.load()
     if kept is not None:
-        state, progress = kept
-        learner.load_state(state)
-        observer.resumed(len(progress.matrix))
+        try:
+            learner.restore(kept[0])
+            progress = kept[1]
+            observer.resumed(len(progress.matrix))
+        except (ReliveError, LookupError, TypeError, ValueError, RuntimeError) as error:
+            checkpoint.refused(error)
+            learner = _learner(spec, data, tasks)
     with threads(spec.threads):
         for k in range(len(progress.matrix), len(tasks)):
             observer.task_started(k)

@@ -39,6 +39,10 @@ def results(root: Path) -> Mapping[str, RunResult | ReliveError]:
 @functools.lru_cache(maxsize=32)
 def _read(path: Path, changed: int, size: int) -> Mapping[str, RunResult | ReliveError]:
     """Read one file; ``changed`` and ``size`` tell whether it is still the one that was read before."""
+    return _lines(path)
+
+
+def _lines(path: Path) -> dict[str, RunResult | ReliveError]:
     found: dict[str, RunResult | ReliveError] = {}
     for number, line in enumerate(path.read_bytes().splitlines(), start=1):
         where = f"{path}, line {number},"
@@ -100,10 +104,17 @@ def add(
         kept = {name: run for name, run in known.items() if isinstance(run, RunResult)}
         kept |= {run.spec.name: run for run in new}
         mine = [run for _, run in sorted(kept.items()) if short_name(run.spec.protocol) == protocol]
-        write_atomic(path, b"".join(map(_line, mine)))
+        write_atomic(path, b"".join(map(_line, mine)), check=_check)
     if pictures:
         write_arrays(root / SAMPLES, read_arrays(root / SAMPLES) | dict(pictures))
     return [run.spec for run in new]
+
+
+def _check(path: Path) -> None:
+    """Refuse a file of which a line cannot be read."""
+    for found in _lines(path).values():
+        if isinstance(found, ReliveError):
+            raise found
 
 
 def _line(run: RunResult) -> bytes:

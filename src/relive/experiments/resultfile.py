@@ -47,8 +47,11 @@ def read_signed(path: Path) -> dict[str, Any]:
     digest = hashlib.sha256(body + b"\n}\n").hexdigest()
     if not signature or ending != f'{digest}"\n}}\n'.encode():
         raise DamagedResult(f"{path} is damaged: it is not what was written ({len(raw)} bytes)")
-    values: dict[str, Any] = orjson.loads(raw)  # the standard library takes five times as long
-    del values["sha256"]
+    try:
+        values: dict[str, Any] = orjson.loads(raw)  # the standard library takes five times as long
+        del values["sha256"]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:  # Infinity and the like: JSON has no such number
+        raise DamagedResult(f"{path} is no result: {error}") from error
     return values
 
 

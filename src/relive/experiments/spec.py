@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-import math
 import os
 import re
 from collections.abc import Iterable, Mapping
@@ -13,6 +12,7 @@ from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any
 
+from relive._util import schema
 from relive._util.errors import InputError, unknown
 from relive._util.fidelity import AS_RUN, Fidelity, fidelity_of
 from relive._util.records import LATER, from_json, to_json
@@ -26,6 +26,7 @@ from relive.methods import METHODS, method_class, method_facts
 from relive.networks.catalogue import ENCODERS
 
 SCENARIO_NAMES = ("task", "domain", "class")
+COLOUR, MARKERS = re.compile("#[0-9a-fA-F]{6}"), frozenset("ov^<>12348spP*hH+xXDd|_.,")
 PROBE_ROWS = 500  # test rows per task when the accuracy is only looked at in passing
 
 
@@ -95,26 +96,24 @@ class RunSpec:
     device: str = field(default="cpu", metadata=LATER)
 
     def __post_init__(self) -> None:
-        for name in ("protocol", "method", "dataset", "encoder", "optimizer", "device"):
-            if not isinstance(getattr(self, name), str) or not getattr(self, name):
-                raise InputError(f"{name} = {getattr(self, name)!r}: it must be a name")
+        for name in ("protocol", "scenario", "method", "dataset", "encoder", "optimizer", "device"):
+            if not schema.text(getattr(self, name), name):
+                raise InputError(f"{name} = '': it must be a name")
         if self.scenario not in SCENARIO_NAMES:
             raise unknown("scenario", self.scenario, SCENARIO_NAMES)
         for name in ("tasks", "iters", "batch_size", "hidden", "latent", "threads"):
-            _whole(name, getattr(self, name), at_least=1)
-        _whole("seed", self.seed, at_least=0)
-        if self.seed >= 2**63:
-            raise InputError(f"seed = {self.seed}: it must be below 2**63")
+            schema.whole(getattr(self, name), name, 1, schema.LARGEST if name == "iters" else schema.SIZE)
+        schema.whole(self.seed, "seed")
         if not isinstance(self.fidelity, Fidelity):
             raise InputError(f"fidelity = {self.fidelity!r}: it must be a relive.Fidelity")
-        if not isinstance(self.settings, Mapping):
-            raise InputError(f"settings = {self.settings!r}: they must be numbers by name")
+        schema.texts(self.sources, "sources")
         # 9 and 9.0 are one strength: equal specs have one digest
-        rate = _number("learning_rate", self.learning_rate)
+        rate = schema.number(self.learning_rate, "learning_rate")
         if rate <= 0:
             raise InputError(f"learning_rate = {rate!r}: it must be above 0")
         object.__setattr__(self, "learning_rate", rate)
-        settings = {name: _number(f"setting {name}", value) for name, value in sorted(self.settings.items())}
+        given = sorted(schema.record(self.settings, "settings").items())
+        settings = {name: schema.number(value, f"setting {name}") for name, value in given}
         object.__setattr__(self, "settings", MappingProxyType(settings))
 
     def __hash__(self) -> int:
@@ -243,19 +242,38 @@ class RunResult:
     def from_json(cls, values: Mapping[str, Any]) -> RunResult:
         """Return the result that ``to_json`` described; unknown and missing keys are errors."""
         values = from_json(cls, values)
-        curve = [(task, step, row) for task, step, row in values["curve"]]
-        return cls(**values | {"spec": RunSpec.from_json(values["spec"]), "curve": curve})
+        spec = RunSpec.from_json(schema.record(values["spec"], "spec"))
+        schema.number(values["average_accuracy"], "average_accuracy", 0, 1)
+        for name in ("forgetting", "backward_transfer"):
+            schema.number(values[name], name, -1, 1)
+        schema.number(values["train_seconds"], "train_seconds", low=0)
+        if values["cpu_seconds"] is not None:
+            schema.number(values["cpu_seconds"], "cpu_seconds", low=0)
+        for name in ("parameters", "stored_numbers"):
+            schema.whole(values[name], name)
+        for name in ("versions", "shown"):
+            schema.texts(values.get(name, {}), name)
+        matrix, curve = matrix_of(values["accuracy_matrix"], spec.tasks), curve_of(values["curve"], spec.tasks)
+        if len(matrix) != spec.tasks:
+            raise InputError(f"accuracy_matrix has {len(matrix)} rows for {spec.tasks} tasks")
+        return cls(**values | {"spec": spec, "accuracy_matrix": matrix, "curve": curve})
 
 
-def _number(name: str, value: object) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
-        raise InputError(f"{name} = {value!r}: it must be a finite number")
-    return float(value)
+def matrix_of(values: Any, tasks: int) -> list[list[float]]:
+    """Return rows of an accuracy matrix, known to be that."""
+    return [schema.shares(row, "a row of accuracy_matrix", tasks) for row in schema.items(values, "accuracy_matrix")]
 
 
-def _whole(name: str, value: object, at_least: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < at_least:
-        raise InputError(f"{name} = {value!r}: it must be a whole number of at least {at_least}")
+def curve_of(values: Any, tasks: int) -> list[tuple[int, int, list[float]]]:
+    """Return the accuracies while learning, known to be that."""
+    curve = []
+    for entry in schema.items(values, "curve"):
+        if len(schema.items(entry, "curve")) != 3:
+            raise schema.wrong("curve", entry, "a task, a step and accuracies each")
+        task, step, row = entry
+        whole = schema.whole(task, "curve", 0, tasks - 1), schema.whole(step, "curve")
+        curve.append((*whole, schema.shares(row, "curve")))
+    return curve
 
 
 def make_spec(
@@ -344,4 +362,6 @@ def register_methods_in(results: Iterable[RunResult]) -> None:
             title = result.shown.get("title", name.rpartition(":")[2])
             keeps_data = "keeps_data" in result.shown
             colour, marker = (result.shown.get(what, "") for what in ("colour", "marker"))
+            colour = colour if COLOUR.fullmatch(colour) else ""  # one is chosen for what cannot be drawn
+            marker = marker if marker in MARKERS else ""
             METHODS.register(MethodFacts(name, name, title, keeps_data=keeps_data, colour=colour, marker=marker))

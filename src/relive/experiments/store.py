@@ -67,7 +67,7 @@ class Store:
         with self.writable():
             if samples:
                 write_arrays(path / SAMPLES, {f"task{k}": a for k, a in enumerate(samples)})
-            write_atomic(path / RESULT, to_bytes(signed(result.to_json())))
+            write_atomic(path / RESULT, to_bytes(signed(result.to_json())), check=read_result)
         self.tidy(result.spec)
         return path
 

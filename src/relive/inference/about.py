@@ -13,7 +13,8 @@ from relive.classifier.bookkeeping import Array
 from relive.classifier.history import kept
 from relive.classifier.lessons import Lesson
 from relive.classifier.modelheader import Header
-from relive.classifier.selfreport import Memory
+from relive.classifier.portraits import by_label
+from relive.classifier.selfreport import Memory, memories
 from relive.methods import method_facts
 
 
@@ -39,6 +40,13 @@ def about(header: Header, path: Path, memories: Sequence[Memory]) -> dict[str, A
         "versions": header.versions,
         "kept": [str(version) for version in kept(path)],
     }
+
+
+def remembered(header: Header) -> list[Memory]:
+    """Return what is known of each class from a model's file."""
+    books = header.bookkeeping
+    painted = by_label(header.portraits, books)
+    return memories(books.labels.tolist(), books.lessons, header.dreamt or {}, painted)
 
 
 def image_in(notes: dict[str, Any], n_features: int) -> tuple[int, ...] | None:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from relive._util.errors import InputError
+from relive._util.errors import InputError, ReliveError
 from relive.classifier import parameters
 from relive.classifier.bookkeeping import GONE, Array, Bookkeeping
 from relive.classifier.features import LIMIT, Features
@@ -68,12 +68,16 @@ class Predictor(Learned):
         tasks = np.zeros(len(data), np.int64)
         for k, rows in self.bookkeeping_.rows_by_task(task, len(data)):
             tasks[rows] = k
-        return self._run(self.graph, self.probabilities, data, tasks)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._run(self.graph, self.probabilities, data, tasks)
 
     def _novelty(self, X: npt.ArrayLike) -> Array | None:
         if self._distances is None:
             graph = Graph()
-            self._distances = novelty_of(self._question, graph, _inputs(graph, self.features_))
+            try:
+                self._distances = novelty_of(self._question, graph, _inputs(graph, self.features_))
+            except (*REFUSED, np.linalg.LinAlgError) as error:
+                raise ReliveError(f"this is not a whole model: {error}") from error
         known = self._distances
         if known is None:
             return None

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from relive._util import schema
 from relive.classifier.modelheader import require
 
 Array = npt.NDArray[Any]
@@ -69,5 +70,7 @@ class Tensors:
             fits and array.dtype == dtype,
             f"{full} is {array.shape} of {array.dtype}, and should be {said} of {np.dtype(dtype)}",
         )
-        require(bool(np.isfinite(array).all()), f"{full} is not finite")
-        return array
+        bounded = array.dtype == np.float32 and not name.endswith("bias")  # a bias switches a unit off
+        fine = np.isfinite(array) & (np.abs(array) <= (schema.WEIGHT if bounded else np.inf))
+        require(bool(fine.all()), f"{full} has numbers that are not finite, or as good as infinite")
+        return array.copy()  # the file may change while the model is asked

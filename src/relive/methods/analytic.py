@@ -20,7 +20,6 @@ from bisect import bisect_left
 from dataclasses import replace
 from typing import ClassVar
 
-import torch
 from torch import Tensor
 
 from relive.methods.catalogue import METHODS
@@ -29,7 +28,7 @@ from relive.methods.ridge import FLOOR, best_fit, fit, targets_variance
 from relive.methods.scaled import Scaled
 from relive.methods.sums import Sums
 from relive.networks import Sizes
-from relive.networks.encoders import make_encoder
+from relive.networks.encoders import encoder_size
 
 CLASSES = 16  # output units for which there is room among the numbers; more are taken, and counted
 
@@ -67,9 +66,9 @@ def width_within(numbers: float, sizes: Sizes, per_class: int = 0, forgettable: 
     """
 
     def too_many(width: int) -> bool:
-        encoder, d = make_encoder(replace(sizes, hidden=width), torch.Generator())
-        kept = sum(t.numel() for t in encoder.state_dict().values())
+        size = encoder_size(replace(sizes, hidden=width))
+        d = size.features
         products = (CLASSES if forgettable else 1) * d * (d + 1) // 2
-        return bool(products + CLASSES * (2 * (d + 1) + per_class) + kept > numbers)
+        return bool(products + CLASSES * (2 * (d + 1) + per_class) + size.numbers > numbers)
 
     return max(1, bisect_left(range(1, math.isqrt(int(2 * numbers))), True, key=too_many))

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import torch
 from torch import Tensor
 
+from relive._util.errors import InputError
 from relive.core.batch import Batch, hard_rows
 from relive.core.scenarios import Scenario
 from relive.core.sources import Part
+from relive.core.state import check_form, check_range
 from relive.methods import classes
 
 
@@ -67,6 +69,19 @@ class Buffer:
     def state(self) -> dict[str, Tensor]:
         """Return all that is kept."""
         return {name: getattr(self, name) for name in ("x", "number", "task", "unit", "rank")}
+
+    def check(self, state: Mapping[str, Tensor], inputs: int, scenario: Scenario) -> None:
+        """Refuse what cannot have been in a buffer of this size."""
+        n = len(state["rank"]) if "rank" in state and state["rank"].dim() else 0
+        like = Buffer(n)
+        like.x, like.rank = torch.empty(n, inputs), torch.empty(n)
+        like.number, like.task, like.unit = torch.empty(3, n, dtype=torch.long)
+        check_form(state, like.state())
+        for name, below in (("number", classes.count(scenario)), ("task", len(scenario.classes))):
+            check_range(state, name, 0, below)
+        check_range(state, "unit", 0, scenario.width)
+        if n > self.size:
+            raise InputError(f"there are {n} samples, and room for {self.size}")
 
     def restored(self, state: dict[str, Tensor]) -> Buffer:
         """Return a buffer of this size with what ``state`` returned."""

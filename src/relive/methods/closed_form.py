@@ -23,7 +23,8 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -31,8 +32,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from relive._util.errors import InputError, ReliveError
 from relive.core.method import Method, Problem
 from relive.core.sources import Part
+from relive.core.state import check_form
 from relive.data.tasks import Task
 from relive.methods.novelty import Novelty
 from relive.methods.sums import Sums, add_products, half, move_products, whole
@@ -189,7 +192,8 @@ class ClosedForm(Method, ABC):
         if self.settled_:
             return
         there = self.sums.count > 0
-        weight, bias = self.readout(self.of_classes(there))
+        with positive():
+            weight, bias = self.readout(self.of_classes(there))
         net.head.weight.zero_()
         net.head.bias.fill_(OFF)
         net.head.weight[there] = weight.to(net.head.weight.dtype)
@@ -207,7 +211,8 @@ class ClosedForm(Method, ABC):
         if not self.needs_products:
             return None
         if self.novelty_ is None:
-            self.novelty_ = Novelty.of(self.of_classes(self.sums.count > 0))
+            with positive():
+                self.novelty_ = Novelty.of(self.of_classes(self.sums.count > 0))
         return self.novelty_(net.encoder(x).double())
 
     def scores(self, net: Classifier, x: Tensor) -> Tensor:
@@ -250,6 +255,11 @@ class ClosedForm(Method, ABC):
         squares = [p.diagonal() for p in (self.sums.products, *self.by_class_) if p is not None]
         return all(bool(t.isfinite().all()) for t in (self.sums.count, self.sums.total, *squares))
 
+    def check_state(self, state: dict[str, Tensor], net: Classifier) -> None:
+        check_form(state, self.state())
+        if bool((state["count"] < 0).any()) or not bool(state["count"].any()):  # noise may have made it no whole number
+            raise InputError("count is below 0, or 0 for every class")
+
     def load_state(self, state: dict[str, Tensor]) -> None:
         d, products = self.sums.total.shape[1], None
         if self.by_class_:
@@ -265,3 +275,15 @@ class ClosedForm(Method, ABC):
 
     def stored_numbers(self, tasks: Sequence[Task]) -> int:
         return int(self.frozen_) + super().stored_numbers(tasks)
+
+
+@contextmanager
+def positive() -> Iterator[None]:
+    """Say clearly that a matrix is no covariance, if what is done here shows that."""
+    try:
+        yield
+    except torch.linalg.LinAlgError as error:  # type: ignore[attr-defined]
+        raise ReliveError(
+            f"what this model has counted makes no covariance ({str(error).splitlines()[0]}): its numbers were "
+            "changed, or its features are so large or so alike that rounding is all there is"
+        ) from error

@@ -28,13 +28,13 @@ from torch import Tensor
 from relive.core.method import Problem
 from relive.methods.analytic import ridge_readout, width_within
 from relive.methods.catalogue import FLOOR, METHODS, WEIGHT, WEIGHT_ON_AXES
-from relive.methods.closed_form import ClosedForm
+from relive.methods.closed_form import ClosedForm, positive
 from relive.methods.ridge import chosen_ridge
 from relive.methods.scaled import Scaled
 from relive.methods.slda import linear_discriminant
 from relive.methods.sums import Sums, add_products, half, move_products, whole
 from relive.networks import Classifier, Sizes
-from relive.networks.encoders import make_encoder
+from relive.networks.encoders import encoder_size
 from relive.networks.head import OFF
 from relive.networks.random_features import FlatFeatures
 
@@ -58,8 +58,7 @@ class Discriminant(ClosedForm):
         return net
 
     def width(self, sizes: Sizes, forgettable: bool = False) -> int:
-        encoder, _ = make_encoder(replace(sizes, hidden=2 * sizes.inputs), torch.Generator())
-        p = encoder.n_plain if isinstance(encoder, FlatFeatures) else 0
+        p = encoder_size(replace(sizes, hidden=2 * sizes.inputs)).plain
         least = 2 * p if p == sizes.inputs else 1  # with which the inputs are among the features
         return max(width_within(self.numbers, sizes, p * (p + 1) // 2, forgettable), least)
 
@@ -107,7 +106,8 @@ class Discriminant(ClosedForm):
         floor = FLOOR * pooled.diagonal().mean() if p else 0.0
         drawn = (own + p * pooled) / (count + p).clamp_min(1)
         eye = torch.eye(p, dtype=own.dtype, device=own.device)
-        roots: Tensor = torch.linalg.cholesky(drawn + (floor + 1e-12) * eye)
+        with positive():
+            roots: Tensor = torch.linalg.cholesky(drawn + (floor + 1e-12) * eye)
         return roots
 
     def scores(self, net: Classifier, x: Tensor) -> Tensor:

@@ -38,6 +38,7 @@ from relive._util.errors import InputError
 from relive._util.seeds import stream
 from relive.core.method import Method, Problem
 from relive.core.sources import Part
+from relive.core.state import check_form
 from relive.data.tasks import Task
 from relive.methods.analytic import CLASSES
 from relive.methods.catalogue import METHODS
@@ -251,11 +252,18 @@ class Domains(Method):
         for k in range(sum(name.endswith(".tasks") for name in state)):
             domain = self._domain(state[f"{k}.tasks"].tolist())
             fill(domain.net, part(f"{k}.net."))
+            domain.form.check_state(part(f"{k}.form."), domain.net)
             domain.form.load_state(part(f"{k}.form."))
             domain.moments = Sums(domain.form.sums.count.clone(), state[f"{k}.moments"].clone(), None)
             self.domains_.append(domain)
 
     def check_state(self, state: dict[str, Tensor], net: Classifier) -> None:
+        for name, tensor in state.items():
+            if name.endswith(".tasks"):
+                check_form({name: tensor}, {name: torch.empty(tensor.numel(), dtype=torch.long)})
+            elif name.endswith(".moments"):
+                form = state[name.removesuffix("moments") + "form.total"]
+                check_form({name: tensor}, {name: form.new_empty(len(form), 2 * self.problem.sizes.inputs)})
         tasks = [task for name, tensor in state.items() if name.endswith(".tasks") for task in tensor.tolist()]
         if len(set(tasks)) < len(tasks) or not set(tasks) <= set(range(len(self.problem.scenario.classes))):
             raise InputError(f"its domains have the tasks {tasks}: every task is in one domain")

@@ -24,6 +24,7 @@ from relive._util.seeds import stream
 from relive.core.batch import Batch, concat
 from relive.core.method import Method, Problem
 from relive.core.sources import Part
+from relive.core.state import check_form, check_range
 from relive.methods import classes
 from relive.methods.buffer import Buffer
 from relive.methods.catalogue import METHODS
@@ -62,6 +63,12 @@ class KeepsRandomSamples(Method):
 
     def state(self) -> dict[str, Tensor]:
         return self.buffer_.state() | {"times": torch.tensor(self.times_, device=self.problem.device)}
+
+    def check_state(self, state: dict[str, Tensor], net: Classifier) -> None:
+        kept = {name: tensor for name, tensor in state.items() if name != "times"}
+        self.buffer_.check(kept, self.problem.sizes.inputs, self.problem.scenario)
+        check_form({"times": state["times"]}, {"times": torch.tensor(0)})
+        check_range(state, "times", 0)
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         self.buffer_ = self.buffer_.restored(state)

@@ -105,6 +105,9 @@ class ICaRL(Method):
     def state(self) -> dict[str, Tensor]:
         return self.buffer_.state()
 
+    def check_state(self, state: dict[str, Tensor], net: Classifier) -> None:
+        self.buffer_.check(state, self.problem.sizes.inputs, self.problem.scenario)
+
     def load_state(self, state: dict[str, Tensor]) -> None:
         self.buffer_ = self.buffer_.restored(state)
         self.learning_ = False

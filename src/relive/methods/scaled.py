@@ -62,7 +62,10 @@ class Scaled:
         covariance = covariance / torch.outer(scale, scale)
         means = (sums.means - sums.mean) / scale
         n, d = float(sums.n), len(scale)
-        basis = _basis(covariance, int(n) + SPARE) if FEWER * n <= d else None
+        basis = None
+        if FEWER * n <= d:
+            covariance = covariance.triu() + covariance.triu(1).T  # both halves, which a file has once, are used below
+            basis = _basis(covariance, int(n) + SPARE)
         if basis is not None:
             means, covariance = means @ basis, basis.T @ (covariance @ basis)
         return cls(covariance, means, sums.count / sums.n, n, d, sums.mean, scale, basis)

@@ -11,9 +11,10 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from relive._util.errors import InputError, ReliveError
+from relive._util.errors import InputError, ReliveError, is_out_of_memory
 from relive._util.seeds import drawing_from
 from relive.networks.catalogue import EncoderFactory
+from relive.networks.random_features import SIZES, Size
 
 
 def linear(n_in: int, n_out: int, rng: torch.Generator) -> nn.Linear:
@@ -140,14 +141,24 @@ def make_encoder(sizes: Sizes, rng: torch.Generator) -> tuple[nn.Module, int]:
     return encoder, features.shape[1]
 
 
+def encoder_size(sizes: Sizes) -> Size:
+    """Return how large an encoder would be; one of the user's own is made to find out."""
+    if sizes.encoder in SIZES:
+        return SIZES[sizes.encoder](sizes.shape or (sizes.inputs,), sizes.hidden)
+    encoder, n_features = make_encoder(sizes, torch.Generator())
+    return Size(sum(t.numel() for t in encoder.state_dict().values()), n_features)
+
+
 @contextmanager
 def _naming(sizes: Sizes, hint: str) -> Iterator[None]:
     """Have an error in somebody's encoder name the function that makes it, and say what that is given."""
     try:
         yield
-    except (ReliveError, MemoryError):
+    except ReliveError:
         raise
     except Exception as error:
+        if is_out_of_memory(error):
+            raise
         code = getattr(sizes.encoder, "__code__", None)
         place = f"{Path(code.co_filename).name}:" if code else ""
         name = f"{place}{getattr(sizes.encoder, '__name__', sizes.encoder)}"

@@ -22,6 +22,8 @@ representations with k-means"; McDonnell et al. (2023), "RanPAC", NeurIPS.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import torch
@@ -153,7 +155,7 @@ class ConvolutionalFeatures(nn.Module):
         self.picture = picture
         self.with_first = with_first
         self.step = pooled_by(picture)
-        k = KERNEL if self.step > 1 else SMALL_KERNEL
+        k = kernel(picture)
         self.register_buffer("weight1", torch.randn(FIRST, picture.channels, k, k, generator=rng))
         smooth = avg_pool2d(pad(torch.randn(n_filters, FIRST, k, k, generator=rng), (1,) * 4), 3, 1)
         self.register_buffer("weight2", smooth - smooth.mean((1, 2, 3), keepdim=True))
@@ -205,25 +207,84 @@ def _outputs(maps: Tensor, weight: Tensor) -> Tensor:
     return conv2d(some, weight, padding=weight.shape[-1] // 2).transpose(0, 1).flatten(1)[:, ::5]
 
 
-def flat(shape: tuple[int, ...], hidden: int, rng: torch.Generator) -> FlatFeatures:
-    """Return ``hidden`` features of flat inputs: the inputs themselves, unless they are too many, and random ones."""
+@dataclass(frozen=True)
+class Size:
+    """What an encoder would be, without making it: numbers that it keeps, features, and how many of these are inputs.
+
+    Where principal axes take the place of inputs, those are meant.
+    """
+
+    numbers: int
+    features: int
+    plain: int = 0
+
+
+def _flat_parts(shape: tuple[int, ...], hidden: int) -> tuple[int, int, bool, int]:
+    """Return inputs, random features, whether the inputs are features too, and axes."""
     n_inputs = math.prod(shape)
     n_axes = min(AXES, max(1, hidden // 2)) if n_inputs > WIDE else 0
     n_plain = n_axes or n_inputs
     with_plain = 2 * n_plain <= hidden
-    return FlatFeatures(n_inputs, hidden - n_plain if with_plain else hidden, with_plain, n_axes, rng)
+    return n_inputs, hidden - n_plain if with_plain else hidden, with_plain, n_axes
 
 
-def convolutional(shape: tuple[int, ...], hidden: int, rng: torch.Generator) -> ConvolutionalFeatures:
-    """Return about ``hidden`` features of pictures."""
+def flat(shape: tuple[int, ...], hidden: int, rng: torch.Generator) -> FlatFeatures:
+    """Return ``hidden`` features of flat inputs: the inputs themselves, unless they are too many, and random ones."""
+    return FlatFeatures(*_flat_parts(shape, hidden), rng)
+
+
+def flat_size(shape: tuple[int, ...], hidden: int) -> Size:
+    """Return the size of :func:`flat`."""
+    n_inputs, n_random, with_plain, n_axes = _flat_parts(shape, hidden)
+    n_seen = n_axes or n_inputs
+    numbers = n_random * (n_seen + 1) + 2 * n_inputs + n_axes * (n_inputs + 1)
+    return Size(numbers, n_random + n_seen * with_plain, n_seen * with_plain)
+
+
+def _convolutional_parts(shape: tuple[int, ...], hidden: int) -> tuple[Picture, int, bool]:
+    """Return the picture, the second layer's filters, and whether the first layer's outputs are features, too."""
     picture = Picture.of(shape, "encoder 'random'")
     of_first = FIRST * fields(picture, FINE)
     with_first = 2 * of_first <= hidden
     n_filters = (hidden - of_first * with_first) // fields(picture, COARSE)
-    return ConvolutionalFeatures(picture, max(1, n_filters), with_first, rng)
+    return picture, max(1, n_filters), with_first
+
+
+def convolutional(shape: tuple[int, ...], hidden: int, rng: torch.Generator) -> ConvolutionalFeatures:
+    """Return about ``hidden`` features of pictures."""
+    return ConvolutionalFeatures(*_convolutional_parts(shape, hidden), rng)
+
+
+def convolutional_size(shape: tuple[int, ...], hidden: int) -> Size:
+    """Return the size of :func:`convolutional`."""
+    picture, n_filters, with_first = _convolutional_parts(shape, hidden)
+    in_filter = kernel(picture) ** 2
+    numbers = FIRST * picture.channels * in_filter + n_filters * (FIRST * in_filter + 1)
+    return Size(numbers, n_filters * fields(picture, COARSE) + FIRST * fields(picture, FINE) * with_first)
+
+
+def kernel(picture: Picture) -> int:
+    """Return how many pixels a side the filters have."""
+    return KERNEL if pooled_by(picture) > 1 else SMALL_KERNEL
+
+
+def _is_picture(shape: tuple[int, ...]) -> bool:
+    is_picture = len(shape) == 2 or (len(shape) == 3 and min(shape[0], shape[2]) <= COLOURS)
+    return is_picture and min(sorted(shape)[-2:]) >= SMALLEST
 
 
 def random(shape: tuple[int, ...], hidden: int, rng: torch.Generator) -> nn.Module:
     """Return random features for inputs of this shape: convolutional for pictures, flat for all others."""
-    is_picture = len(shape) == 2 or (len(shape) == 3 and min(shape[0], shape[2]) <= COLOURS)
-    return (convolutional if is_picture and min(sorted(shape)[-2:]) >= SMALLEST else flat)(shape, hidden, rng)
+    return (convolutional if _is_picture(shape) else flat)(shape, hidden, rng)
+
+
+def random_size(shape: tuple[int, ...], hidden: int) -> Size:
+    """Return the size of :func:`random`."""
+    return (convolutional_size if _is_picture(shape) else flat_size)(shape, hidden)
+
+
+SIZES: dict[Callable[..., nn.Module], Callable[[tuple[int, ...], int], Size]] = {
+    random: random_size,
+    flat: flat_size,
+    convolutional: convolutional_size,
+}

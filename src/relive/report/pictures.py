@@ -10,6 +10,7 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from relive._util.console import shown
 from relive.experiments.arrays import Pictures
 from relive.experiments.spec import RunResult
 from relive.report.figures import accuracy_figure, save
@@ -57,10 +58,10 @@ def permuted_examples(
     top
         The highest grey value.
     """
-    shown = [0, 1, None, len(permutations) - 1]
+    some = [0, 1, None, len(permutations) - 1]
     figure = Figure(figsize=(12, 2.3), layout="constrained")
-    panels = figure.subplots(1, len(shown), width_ratios=[1, 1, 0.08, 1])
-    for axis, task in zip(panels, shown, strict=True):
+    panels = figure.subplots(1, len(some), width_ratios=[1, 1, 0.08, 1])
+    for axis, task in zip(panels, some, strict=True):
         if task is None:
             axis.set_axis_off()
             axis.text(0.5, 0.5, "…", transform=axis.transAxes, ha="center", va="center", fontsize=20)
@@ -120,7 +121,7 @@ def classes_figure(rows: Sequence[tuple[str, Pictures]], per_class: int = 20) ->
     for axis, (name, pictures) in zip(axes, rows, strict=True):
         blank = np.full((max(per_class - len(pictures), 0), *pictures.shape[1:]), 255, dtype=np.uint8)
         _show(axis, np.concatenate([pictures[:per_class], blank]), columns=per_class)
-        axis.set_ylabel(name, rotation=0, ha="right", va="center", parse_math=False)
+        axis.set_ylabel(shown(name), rotation=0, ha="right", va="center", parse_math=False)
     figure.suptitle("What the model replays")
     return figure
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from relive._util.errors import ReliveError
-from relive.classifier.selfreport import memories
-from relive.inference.about import about
+from relive.inference.about import about, remembered
 from relive.inference.opening import Model, opened
 
 Identity = tuple[int, int, int, int]
@@ -72,8 +71,7 @@ class Watched:
 
     def _read(self, number: int) -> Version:
         header, model = opened(self.path, allow_code=self.allow_code)
-        books = header.bookkeeping
-        known = about(header, self.path, memories(books.labels.tolist(), books.lessons, header.dreamt or {}))
+        known = about(header, self.path, remembered(header))
         return Version(model, json.dumps(known | {"version": number}).encode(), number)
 
 

@@ -101,22 +101,23 @@ def model_of(spec: RunSpec, learner: Learner, tasks: list[Task]) -> ContinualCla
         allow_stored_data=facts.keeps_data,
         random_state=spec.seed,
     )
-    names, numbers = _classes(spec, learner, tasks)
-    met = max(max(ids) for ids in numbers[: learner.seen]) + 1
+    names, numbers, meaning = _classes(spec, learner, tasks)
+    met = max(max(ids) for ids in numbers[: learner.seen]) + 1  # classes
+    known = max(meaning[:met]) + 1  # labels
     model.structure_ = parameters.structure_of(model.get_params(deep=False))
     model.choice_, model.seed_ = Choice(method), spec.seed
     model.n_features_in_ = first.n_inputs
     n = np.zeros(first.n_inputs)
     model.features_ = Features(learner.problem.sizes.likelihood, n, n + 1)
-    model.asked_ = Asked.nothing()
+    model.asked_, model.portraits_ = Asked.nothing(), ()
     model.notes_ = {"run": spec.name} | ({"image": list(first.shape)} if first.is_picture else {})
     model.bookkeeping_ = Bookkeeping(
         spec.scenario,
-        np.array(names[:met]),
-        np.array(names[met:], dtype=np.array(names).dtype),
-        tuple(_lesson(k, tasks[k], numbers[k], spec.iters) for k in range(learner.seen)),
+        np.array(names[:known]),
+        np.array(names[known:], dtype=np.array(names).dtype),
+        tuple(_lesson(k, tasks[k], [meaning[c] for c in numbers[k]], spec.iters) for k in range(learner.seen)),
         tuple(numbers[: learner.seen]),
-        tuple(range(met)),
+        tuple(meaning[:met]),
     )
     model.learner_ = new_learner(model, model.bookkeeping_.scenario_with())
     fresh, state = model.learner_.state(), learner.state()
@@ -127,22 +128,24 @@ def model_of(spec: RunSpec, learner: Learner, tasks: list[Task]) -> ContinualCla
     return model
 
 
-def _classes(spec: RunSpec, learner: Learner, tasks: list[Task]) -> tuple[list[str], list[tuple[int, ...]]]:
-    """Return what all classes are called, in the order in which they are met, and the classes of each task."""
-    if learner.scenario.shares_units:
-        most = max(len(task.classes) for task in tasks)
-        return [str(position) for position in range(most)], [tuple(range(most))] * len(tasks)
+def _classes(spec: RunSpec, learner: Learner, tasks: list[Task]) -> tuple[list[str], list[tuple[int, ...]], list[int]]:
+    """Return all labels, the classes of each task in the order in which they are met, and each class's label."""
     ids = list(dict.fromkeys(c for task in tasks for c in task.classes))
+    numbers = [tuple(ids.index(c) for c in task.classes) for task in tasks]
+    if learner.scenario.shares_units:  # a position in a task is the label of a class of each task
+        position = {c: i for classes in numbers for i, c in enumerate(classes)}
+        meaning = [position[c] for c in range(len(ids))]
+        return [str(i) for i in range(max(meaning) + 1)], numbers, meaning
     called = {c: name for task in tasks for c, name in zip(task.classes, task.names, strict=True)}
     names = [called[c] for c in ids]
     if len(set(names)) < len(names):  # two classes of one name
         names = [str(c) for c in ids]
-    return names, [tuple(ids.index(c) for c in task.classes) for task in tasks]
+    return names, numbers, list(range(len(ids)))
 
 
-def _lesson(k: int, task: Task, classes: tuple[int, ...], iterations: int) -> Any:
+def _lesson(k: int, task: Task, labels: list[int], iterations: int) -> Any:
     from relive.classifier.lessons import Lesson
 
-    counts = np.bincount(task.train.labels.cpu().numpy(), minlength=len(classes)).tolist()
+    counts = np.bincount(task.train.labels.cpu().numpy(), minlength=len(labels)).tolist()
     when = datetime.now(UTC).isoformat(timespec="seconds")
-    return Lesson(k, classes, tuple(counts), iterations, 0.0, when, "", {})
+    return Lesson(k, tuple(labels), tuple(counts), iterations, 0.0, when, "")

@@ -103,6 +103,9 @@ def digest_of_custom(name: str) -> str:
         return _loaded(name, digest_of_address(name))[0].digest
     try:
         files = files_of(path) if path.is_dir() else [path]
+        for file in files:
+            if file.exists() and not file.is_file():
+                raise InputError(f"{file} is no file, but a pipe or a device")
         stamps = tuple((str(file), *_stamp(file)) for file in files)
         return _digest(path, stamps)
     except OSError as error:

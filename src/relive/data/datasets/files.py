@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from relive._util.errors import DataError
@@ -96,7 +97,9 @@ def check(stream: io.BufferedIOBase, file: File, where: str) -> bytes:
     try:
         raw = source.read(file.size)
         digest, length = hashlib.sha256(raw), len(raw)
-        while more := source.read(_CHUNK):
+        while length <= 2 * file.size + 2**26 and (
+            more := source.read(_CHUNK)
+        ):  # what is packed may unpack to anything
             digest.update(more)
             length += len(more)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
@@ -143,7 +146,13 @@ def write(folder: Path, name: str, raw: bytes) -> None:
         If it cannot be stored: which folder, and why.
     """
     with _storing(folder):
-        write_atomic(folder / name, raw)
+        write_atomic(folder / name, raw, check=partial(_same, raw))
+
+
+def _same(raw: bytes, path: Path) -> None:
+    """Refuse a file that does not hold what was written to it."""
+    if path.read_bytes() != raw:
+        raise DataError(f"what was written to {path} cannot be read back: the disk may be failing")
 
 
 @contextmanager

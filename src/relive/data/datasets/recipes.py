@@ -187,4 +187,4 @@ def console() -> Console:
     """Return a console that writes to stderr and leaves paths and addresses as they are."""
     from relive._util.console import Console
 
-    return Console(sys.stderr, stderr=True, markup=False)
+    return Console(sys.stderr, stderr=True)

@@ -84,7 +84,7 @@ def picture_shapes(path: Path) -> set[tuple[int, ...]]:
     from PIL import Image
 
     shapes: set[tuple[int, ...]] = set()
-    for file in filter(_is_picture, files_of(path)):
+    for file in filter(Path.is_file, filter(_is_picture, files_of(path))):
         with contextlib.suppress(Exception), warnings.catch_warnings():  # Pillow has errors of every kind
             warnings.simplefilter("ignore")
             with Image.open(file, formats=FORMATS) as picture:
@@ -144,6 +144,8 @@ def _pixels(file: Path, image: tuple[int, ...]) -> Array:
     """Read one picture."""
     from PIL import Image, UnidentifiedImageError
 
+    if file.exists() and not file.is_file():
+        raise DataError("it is no file, but a pipe or a device")
     try:
         with Image.open(file, formats=FORMATS) as opened:
             opened.load()

@@ -49,6 +49,10 @@ def read_any(
         if not path.exists():
             loader = "; a loader is for relive run and compare, here give a file or a folder" if ":" in name else ""
             raise InputError(f"there is no file or folder {path}{loader}")
+        if not path.is_file():
+            raise InputError(
+                f"{path} is no file and no folder, but a pipe or a device: write what comes from it to a file"
+            )
         if name.endswith((".csv", ".csv.gz")):
             return read_csv(path, label, needed, task_column, text_labels)
         if name.endswith((".parquet", ".pq")):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from relive.data.readers.samples import Samples, labels, parsed
+from relive.data.readers.samples import Samples, labels, parsed, text_array
 
 LARGEST = 2**20  # bytes; pandas is faster with more
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
@@ -48,6 +48,10 @@ def samples_in(
     answers = apart.get(label) if any(apart.get(label, [])) else None
     if not np.isfinite(x).all() or not all(answers or ["x"]) or not all(apart.get(task_column or "", ["x"])):
         return None
-    y = None if answers is None else labels(np.array(answers) if text_labels else parsed(answers), f"column {label!r}")
+    y = (
+        None
+        if answers is None
+        else labels(text_array(answers) if text_labels else parsed(answers), f"column {label!r}")
+    )
     tasks = tuple(apart[task_column]) if task_column is not None else None
     return Samples(x, y, names=tuple(names[i] for i in features), tasks=tasks)

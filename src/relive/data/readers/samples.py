@@ -120,7 +120,21 @@ def parsed(texts: list[str]) -> Array:
     values = {text: value for text in set(texts) if (value := number(text)) is not None}
     alone = len(set(texts)) == len(values) == len(set(values.values()))  # 1 and 1.0 are two texts, but one number
     array = exact([values[text] for text in texts]) if alone else None
-    return np.array(texts) if array is None else array
+    return text_array(texts) if array is None else array
+
+
+def text_array(texts: Sequence[str], what: str = "a label") -> Array:
+    r"""Return texts as an array, each as it is: NumPy cuts off a NUL character at a text's end, so there may be none.
+
+    >>> text_array(["a\\0", "a"])
+    Traceback (most recent call last):
+    ...
+    relive._util.errors.InputError: a label is 'a\\x00': a NUL character in a label cannot be kept, leave it out
+    """
+    for text in texts:
+        if "\0" in text:
+            raise InputError(f"{what} is {reprlib.repr(text)}: a NUL character in a label cannot be kept, leave it out")
+    return np.array(texts)
 
 
 def number(text: str) -> int | float | None:
@@ -158,7 +172,13 @@ def exact(values: list[Any], types: Sequence[npt.DTypeLike] = ()) -> Array | Non
 def _typed(values: list[Any], what: str) -> Array:
     """Return Python objects as an array of strings, booleans or numbers."""
     types = {type(value) for value in values}
-    array = np.array(values) if types in ({str}, {bool}) else exact(values) if types <= {int, float} else None
+    array = None
+    if types == {str}:
+        array = text_array(values, what)
+    elif types == {bool}:
+        array = np.array(values)
+    elif types <= {int, float}:
+        array = exact(values)
     if array is None:
         too_long = [isinstance(value, int) and exact([value]) is None for value in values]
         row = next((i for i, value in enumerate(values) if too_long[i] or type(value) is not type(values[0])), 0)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import gzip
 import importlib
-import io
 import reprlib
 import sys
 import warnings
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from relive._util.errors import DataError, InputError
+from relive._util.files import memory
 from relive.data.readers.plain_csv import read_plain_csv
 from relive.data.readers.samples import Array, Samples, blank, check_filled, check_shape, labels, numbers, parsed
 
@@ -54,6 +54,8 @@ def read_csv(
     if plain is not None:
         return plain
     pandas = _needed("pandas")
+    if _zipped(path):
+        _check_unpacked(path)
     names = _header(path)
     texts = [name for name in (label, task_column) if name in names]
     try:
@@ -142,16 +144,21 @@ def array_names(path: Path) -> list[str]:
 
 def _arrays(path: Path, x: str, y: str, wanted: list[str]) -> dict[str, Array]:
     """Return the wanted arrays of an NPZ file, and the labels if they are there."""
-    content = path.read_bytes()
-    if content.startswith(b"\x93NUMPY"):
+    with path.open("rb") as opened:
+        start = opened.read(6)
+    if start.startswith(b"\x93NUMPY"):
         raise InputError(
             f"{path} is a single array, as numpy.save writes it: store samples and labels together, with "
             f"numpy.savez({path.name!r}, {x}=…, {y}=…)"
         )
-    if not content.startswith((b"PK\x03\x04", b"PK\x05\x06")):  # NumPy would offer to run it as a pickle
+    if not start.startswith((b"PK\x03\x04", b"PK\x05\x06")):  # NumPy would offer to run it as a pickle
         raise DataError(f"{path} is damaged or not a NumPy file: it does not begin as numpy.savez writes it")
     try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as file:
+        # opened here, since NumPy leaves a file open that is no archive
+        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+            size = sum(about.file_size for about in file.zip.infolist())
+            if size > memory() // 2:
+                raise InputError(f"{path} unpacks to {size / 1e9:.1f} GB, for which there is no memory here")
             for name in wanted:
                 if name not in file.files:
                     raise InputError(f"{path} has no array {name!r}: it has {_listed(file.files)}{_hint(name, x, y)}")
@@ -260,6 +267,21 @@ def _missing(column: Series[Any]) -> str:
 
 def _zipped(path: Path) -> bool:
     return path.suffix.lower() == ".gz"
+
+
+def _check_unpacked(path: Path) -> None:
+    """Refuse a packed file that unpacks to more than the memory there is, which a few megabytes can."""
+    most, size = memory() // 4, 0  # a table takes several times the room of its text
+    try:
+        with gzip.open(path) as file:
+            while more := len(file.read(2**20)):
+                size += more
+                if size > most:
+                    raise DataError(
+                        f"{path} unpacks to more than {most / 1e9:.1f} GB, for which there is no memory here"
+                    )
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise DataError(f"{path} is not a CSV file that can be read: {error}") from error
 
 
 @contextmanager

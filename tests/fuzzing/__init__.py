@@ -1,0 +1,1 @@
+"""Files and command lines as nobody wrote them: every one is taken or refused, and nothing crashes."""
