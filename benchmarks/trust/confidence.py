@@ -206,7 +206,7 @@ def tables(runs: Sequence[Run]) -> str:
         if mine:
             lines.append(f"| {learner} | {len({run.course for run in mine})} | {' | '.join(cells(mine))} |")
         if learner != "rtf" and mine:
-            few = [run for run in mine if run.course in SMALL]
+            few = [run for run in mine if run.course in {other.course for other in runs if other.learner == "rtf"}]
             lines.append(f"| {learner}, where rtf ran | {len({r.course for r in few})} | {' | '.join(cells(few))} |")
     lines += ["", f"| `auto` on | {' | '.join(head)} |", "| --- |" + " ---: |" * len(head)]
     for course in ALL:

@@ -107,10 +107,10 @@ def test_a_tenth_of_a_large_task_is_tested_unless_it_is_not_to_be(relive: Comman
     task = json.loads(relive("inspect", M, "--json").out)["tasks"][0]
     assert (sum(c["samples"] for c in task["tested"]), task["samples"]) == (n, 300 - n)
     assert f"% of {n}" in relive("inspect", M).out
-    assert "tested" not in relive("fit", M, "few.npz").out
-    assert "tested" in relive("fit", M, "few.npz", "--holdout", "0.2", "--again").out
-    assert "tested" in relive("fit", M, "few.npz", "--again").out, "what was said is remembered"
-    assert "tested" not in relive("fit", M, "d.npz", "--again", "--holdout", "0").out
+    assert "\ntested    " not in relive("fit", M, "few.npz").out
+    assert "\ntested    " in relive("fit", M, "few.npz", "--holdout", "0.2", "--again").out
+    assert "\ntested    " in relive("fit", M, "few.npz", "--again").out, "what was said is remembered"
+    assert "\ntested    " not in relive("fit", M, "d.npz", "--again", "--holdout", "0").out
 
 
 def test_samples_wait_in_the_file_only_if_they_may(relive: Command) -> None:

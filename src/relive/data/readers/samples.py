@@ -126,10 +126,10 @@ def parsed(texts: list[str]) -> Array:
 def text_array(texts: Sequence[str], what: str = "a label") -> Array:
     r"""Return texts as an array, each as it is: NumPy cuts off a NUL character at a text's end, so there may be none.
 
-    >>> text_array(["a\\0", "a"])
+    >>> text_array(["a\0", "a"])
     Traceback (most recent call last):
     ...
-    relive._util.errors.InputError: a label is 'a\\x00': a NUL character in a label cannot be kept, leave it out
+    relive._util.errors.InputError: a label is 'a\x00': a NUL character in a label cannot be kept, leave it out
     """
     for text in texts:
         if "\0" in text:
