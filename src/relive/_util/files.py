@@ -13,7 +13,11 @@ from typing import IO
 
 
 def write_atomic(
-    path: Path, content: bytes | Callable[[IO[bytes]], object], check: Callable[[Path], object] | None = None
+    path: Path,
+    content: bytes | Callable[[IO[bytes]], object],
+    check: Callable[[Path], object] | None = None,
+    *,
+    durable: bool = True,
 ) -> None:
     """Write a file so that a reader sees the old one or the new one, even after a crash or a power cut.
 
@@ -25,6 +29,8 @@ def write_atomic(
         The bytes, or a function that writes them to an open file.
     check
         Reads what was written, before it takes the place of what was there; if it raises, nothing is replaced.
+    durable
+        Whether it must be there after a power cut; what is soon written again need not be.
     """
     path = Path(os.path.realpath(path))
     if path.exists() and not path.is_file() and not path.is_dir():
@@ -39,8 +45,9 @@ def write_atomic(
             _write(file, content)
             if mode is not None:
                 os.chmod(temporary, mode)  # the umask may have taken something
-            file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
         if check is not None:
             check(temporary)
         os.replace(temporary, path)
@@ -48,7 +55,8 @@ def write_atomic(
         with contextlib.suppress(OSError):  # what went wrong first is what is told
             temporary.unlink(missing_ok=True)
         raise
-    sync(path.parent)
+    if durable:
+        sync(path.parent)
 
 
 def _mode(path: Path) -> int | None:

@@ -30,6 +30,7 @@ from relive.cli import (
     report,
     run,
     serve,
+    studio,
     table,
 )
 from relive.cli.console import err
@@ -58,6 +59,7 @@ app.command(name="evaluate", epilog=evaluate.EXAMPLES)(evaluate.command)
 app.command(name="inspect", epilog=inspect.EXAMPLES)(inspect.command)
 app.command(name="export", epilog=export.EXAMPLES)(export.command)
 app.command(name="serve", epilog=serve.EXAMPLES)(serve.command)
+app.command(name="studio", epilog=studio.EXAMPLES)(studio.command)
 app.command(name="forget", epilog=change.FORGET_EXAMPLES)(change.forget)
 app.command(name="rename", epilog=change.RENAME_EXAMPLES)(change.rename)
 app.command(name="merge", epilog=change.MERGE_EXAMPLES)(change.merge)

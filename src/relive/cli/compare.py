@@ -59,6 +59,7 @@ def command(
     taken_from: sweeping.FROM = None,
     data_dir: sweeping.DATA_DIR = None,
     quiet: sweeping.QUIET = False,
+    snapshots: run.SNAPSHOTS = False,
 ) -> None:
     """Run some methods on the same tasks and compare them: a table, and figures against time and as learning goes on.
 
@@ -88,7 +89,7 @@ def command(
         raise InputError("there is nothing to run: the chosen methods do not work in the chosen scenarios")
     store = sweeping.make_store(runs_dir, taken_from)
     with sweeping.make_engine(engine, workers, scheduler) as chosen:
-        sweeping.sweep(specs, chosen, store, data_dir, quiet)
+        sweeping.sweep(specs, chosen, store, data_dir, quiet, snapshots=snapshots)
     results = [result for spec in specs if (result := store.load(spec)) is not None]
     group = together(results, method)
     if output_format == "text":

@@ -80,6 +80,9 @@ DATA_DIR = Annotated[
 ]
 QUIET = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
 AGAIN = Annotated[bool, typer.Option("--again", help="Do a finished run again, instead of showing its result.")]
+SNAPSHOTS = Annotated[
+    bool, typer.Option("--snapshots", help="Keep a model file after each task, in the run's folder: for relive studio.")
+]
 JSON = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else there.")]
 
 
@@ -98,6 +101,8 @@ relive run --dataset digits --protocol rotated --scenario domain --tasks 5
 relive run --dataset digits --iters 300 --protocol blurred  (no boundaries: one task blends into the next)
 
 relive run --dataset digits --iters 300 --encoder conv  (or my_file.py:make, a network of your own)
+
+relive run --dataset digits --iters 300 --snapshots  (a model file after each task, to be looked at in relive studio)
 
 relive run --method none --json --quiet | jq .average_accuracy
 """
@@ -126,6 +131,7 @@ def command(
     data_dir: DATA_DIR = None,
     quiet: QUIET = False,
     again: AGAIN = False,
+    snapshots: SNAPSHOTS = False,
     as_json: JSON = False,
 ) -> None:
     """Train one method and print its accuracy on every task beside the paper's number.
@@ -135,7 +141,7 @@ def command(
     from relive.experiments.spec import make_spec
     from relive.experiments.store import Store
 
-    chosen = pairs("--choose", choose)
+    chosen, store = pairs("--choose", choose), Store(runs_dir)
     given: dict[str, float | None] = {"tasks": tasks, "iters": iters, "threads": threads}
     given |= {"learning_rate": learning_rate, "hidden": hidden, "batch_size": batch_size, "latent": latent}
     spec = make_spec(
@@ -154,8 +160,9 @@ def command(
     for hint in (known_to_fail(protocol, scenario, method), _without_effect(spec, chosen)):
         if hint and not quiet:
             err.say("hint:", hint, "yellow")
-    store = Store(runs_dir)
-    result = (None if again else _done_before(spec, store, quiet)) or _run(spec, store, data_dir, quiet, again)
+    again = again or (snapshots and _lacks_snapshots(spec, store, quiet))
+    known = None if again else _done_before(spec, store, quiet)
+    result = known or _run(spec, store, data_dir, quiet, again, snapshots)
     if as_json:
         typer.echo(json.dumps(result.to_json()))
     else:
@@ -175,6 +182,17 @@ def _done_before(spec: RunSpec, store: Store, quiet: bool) -> RunResult | None:
         same = "" if result.versions == provenance() else " with other versions or on another processor"
         note(f"this run was done before{same}: this is its result; --again does it again")
     return result
+
+
+def _lacks_snapshots(spec: RunSpec, store: Store, quiet: bool) -> bool:
+    """Say whether a run is done, but without snapshots."""
+    from relive.studio.snapshots import snapshots_in
+
+    directory = store.directory(spec)
+    lacks = (directory / "result.json").exists() and not snapshots_in(directory)
+    if lacks and not quiet:
+        note("this run was done before without snapshots: it is done again")
+    return lacks
 
 
 def _without_effect(spec: RunSpec, chosen: Iterable[str]) -> str:
@@ -207,13 +225,14 @@ def number(name: str, text: str) -> float:
         raise InputError(f"setting {name} = {text!r} is not a number") from None
 
 
-def _run(spec: RunSpec, store: Store, data_dir: Path | None, quiet: bool, again: bool) -> RunResult:
+def _run(spec: RunSpec, store: Store, data_dir: Path | None, quiet: bool, again: bool, snapshots: bool) -> RunResult:
     """Do a sweep of this one run in this process, and draw its pictures."""
     from relive.cli.progress import LiveObserver
     from relive.experiments.engines import InProcess
     from relive.experiments.execute import check_runs
     from relive.experiments.sweep import Status, Sweep
     from relive.experiments.worker import execute_job
+    from relive.studio.snapshots import Snapshots
 
     directory = store.directory(spec)
 
@@ -223,7 +242,8 @@ def _run(spec: RunSpec, store: Store, data_dir: Path | None, quiet: bool, again:
 
     data = check_runs([spec], data_dir, quiet=quiet)[spec.dataset]
     observer = Observer() if quiet else LiveObserver(spec, err)
-    work = functools.partial(execute_job, data=data, observer=observer, note=note)
+    keep = Snapshots(spec, directory) if snapshots else None
+    work = functools.partial(execute_job, data=data, observer=observer, note=note, keep=keep)
     try:
         Sweep([spec], store, InProcess(), work=work, again=again, note=note).run(refuse_to_wait)
     except KeyboardInterrupt:

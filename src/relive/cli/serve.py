@@ -71,7 +71,7 @@ def command(
     watched = Watched(models.real(model), allow_code, lambda message: err.print(message))
     hosts = frozenset({"localhost", "127.0.0.1", "::1", host.lower()}) if is_loopback(host) else None
     app = make_app(watched, Limits(max_body, max_samples), hosts, token)
-    listening = _listening(host, port)
+    listening = listening_on(host, port)
     config = uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off", timeout_graceful_shutdown=5)
     name = f"[{host}]" if ":" in host else host
     out.print(f"serving   {model} on http://{name}:{listening.getsockname()[1]} (Ctrl-C ends it)")
@@ -80,7 +80,8 @@ def command(
     out.print("stopped.")
 
 
-def _listening(host: str, port: int) -> socket.socket:
+def listening_on(host: str, port: int) -> socket.socket:
+    """Return a socket that listens; it says why if it cannot."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family, backlog=1024)

@@ -70,13 +70,26 @@ def make_store(runs_dir: Path, taken_from: list[Path] | None) -> Store:
     return Store(runs_dir, tuple(taken_from or ()))
 
 
-def sweep(specs: list[RunSpec], engine: Engine, store: Store, data_dir: Path | None, quiet: bool) -> None:
+def sweep(
+    specs: list[RunSpec],
+    engine: Engine,
+    store: Store,
+    data_dir: Path | None,
+    quiet: bool,
+    *,
+    snapshots: bool = False,
+) -> None:
     """Do all runs that are not done yet, showing how it goes; failures end the program with exit code 1."""
     from relive.experiments.execute import check_runs
     from relive.experiments.sweep import Sweep
+    from relive.experiments.worker import work
+    from relive.studio.snapshots import work_with_snapshots
 
+    if snapshots and not engine.shares_files:
+        raise InputError("--snapshots needs --engine local: workers elsewhere do not see the runs directory")
     display, runs_dir = Display(quiet), store.root
-    job = Sweep(specs, store, engine, str(data_dir) if data_dir else None, note=note)
+    do = work_with_snapshots if snapshots else work
+    job = Sweep(specs, store, engine, str(data_dir) if data_dir else None, do, note=note)
     check_runs(job.left(), data_dir, quiet=quiet)  # data are fetched here, rather than by every worker at the same time
     try:
         with display:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -30,6 +30,8 @@ from relive.methods import make_method
 from relive.networks import GenerativeClassifier
 
 PROBES_PER_TASK = 10
+Keep = Callable[[Learner, list[Task], int], object]
+"""Is shown the learner, all tasks, and which of them was just learned (from 0); it changes nothing."""
 N_SAMPLES = 100
 
 
@@ -76,6 +78,7 @@ def run(
     data_dir: Path | None = None,
     observer: Observer | None = None,
     checkpoint: Checkpoint | None = None,
+    keep: Keep | None = None,
 ) -> Outcome:
     """Do what the spec says.
 
@@ -89,6 +92,8 @@ def run(
         Is told how it goes.
     checkpoint
         Where to keep the state after each task, and to go on from.
+    keep
+        Is shown the learner after each task, to keep of it what it likes.
     """
     observer, checkpoint = observer or Observer(), checkpoint or Checkpoint()
     data = data or load_data(spec.dataset, data_dir)
@@ -111,6 +116,8 @@ def run(
             progress.matrix.append([accuracy(learner, task, j) for j, task in enumerate(tasks)])
             if tasks[k].is_picture and data.likelihood == "bernoulli":  # standardised numbers are no brightness
                 progress.samples += _samples(learner, tasks[k], stream(spec.seed, f"samples after task {k}"))
+            if keep is not None:
+                keep(learner, tasks, k)
             observer.task_finished(k, progress.matrix[-1])
             if k + 1 < len(tasks):
                 checkpoint.save(learner.state(), progress)

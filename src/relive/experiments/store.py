@@ -1,7 +1,8 @@
 """Run directories: one per run, written atomically, so that a run counts only when its result is whole.
 
 A run's directory is named readably, plus a hash of its spec, and holds ``spec.json``, ``result.json`` (with a digest of
-itself), the pictures, and while the run is under way ``checkpoint.safetensors``, its state at the last finished task.
+itself), the pictures, a folder ``snapshots`` of model files if they were asked for, and while the run is under way
+``checkpoint.safetensors``, its state at the last finished task, and ``progress.json``, how it goes.
 Directories of several machines are merged by copying them together; a ledger (``relive.experiments.ledger``) is read in
 the same way.
 """
@@ -27,6 +28,7 @@ from relive.experiments.resultfile import DamagedResult, StoreError, read_result
 from relive.experiments.spec import RunResult, RunSpec
 
 SPEC, RESULT, SAMPLES, CHECKPOINT = "spec.json", "result.json", "samples.npz", "checkpoint.safetensors"
+PROGRESS, SNAPSHOTS = "progress.json", "snapshots"
 LEASE, DAMAGED = ".lease", "result.json.damaged"
 
 
@@ -80,11 +82,12 @@ class Store:
         """
         path = self.directory(spec)
         with self.writable():
-            for name in (SPEC, RESULT, SAMPLES, CHECKPOINT):
+            for name in (SPEC, RESULT, SAMPLES, CHECKPOINT, PROGRESS):
                 for leftover in path.glob(f".{name}.*.tmp"):
                     leftover.unlink(missing_ok=True)
             if (path / RESULT).exists():
                 (path / CHECKPOINT).unlink(missing_ok=True)
+                (path / PROGRESS).unlink(missing_ok=True)
 
     def load(self, spec: RunSpec) -> RunResult | None:
         """Return the result of this spec, or None if it has not been finished here.

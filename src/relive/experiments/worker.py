@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from relive._util.errors import ReliveError
 from relive._util.registry import with_files
@@ -25,6 +25,9 @@ from relive.data.datasets.sources import load_data
 from relive.experiments.arrays import Pictures
 from relive.experiments.observer import Observer
 from relive.experiments.spec import RunSpec
+
+if TYPE_CHECKING:
+    from relive.experiments.execute import Keep
 
 REPORT_EVERY = 0.5  # seconds between two reports of one run
 REPORT, NOTE, RESULT, ERROR = "report", "note", "result", "error"  # what a local worker's messages are
@@ -119,18 +122,20 @@ class _Reporter(Observer):
             _Process.report(self.spec.name, task + 1, iteration)
 
 
-def work(job: Job) -> tuple[dict[str, Any], list[Pictures]]:
-    """Do a run in a worker process, and tell the driver how it goes."""
+def work(job: Job, keep: Keep | None = None) -> tuple[dict[str, Any], list[Pictures]]:
+    """Do a run in a worker process, and tell the driver how it goes; ``keep`` is as in ``execute_job``."""
     from relive._util.versions import versions
 
     check_versions(versions(), job.versions)
     spec = RunSpec.from_json(job.spec)
     wanted = spec.dataset, spec.sources.get(spec.dataset, "")
     data = _Process.data.get(wanted) or _load(*wanted, job.data_dir)
-    return execute_job(job, data, _Reporter(spec), _Process.note)
+    return execute_job(job, data, _Reporter(spec), _Process.note, keep)
 
 
-def execute_job(job: Job, data: Dataset, observer: Observer, note: Note) -> tuple[dict[str, Any], list[Pictures]]:
+def execute_job(
+    job: Job, data: Dataset, observer: Observer, note: Note, keep: Keep | None = None
+) -> tuple[dict[str, Any], list[Pictures]]:
     """Do a run in this process and return its result, as JSON, with its samples.
 
     Parameters
@@ -143,15 +148,22 @@ def execute_job(job: Job, data: Dataset, observer: Observer, note: Note) -> tupl
         Is told how it goes.
     note
         Is told what else the user should know, such as that a checkpoint cannot be used.
+    keep
+        Is shown the learner after each task.
     """
     from relive.experiments.checkpoint import FileCheckpoint
     from relive.experiments.execute import run
+    from relive.experiments.journal import Journal
     from relive.experiments.store import Store
 
     spec = RunSpec.from_json(job.spec)
-    checkpoint = FileCheckpoint(Store(Path(job.runs_dir)), spec, job.versions, note) if job.runs_dir else None
+    checkpoint = None
+    if job.runs_dir:
+        store = Store(Path(job.runs_dir))
+        checkpoint = FileCheckpoint(store, spec, job.versions, note)
+        observer = Journal(store.directory(spec), observer)
     with with_files(job.files), observer:
-        outcome = run(spec, data=data, observer=observer, checkpoint=checkpoint)
+        outcome = run(spec, data=data, observer=observer, checkpoint=checkpoint, keep=keep)
     return outcome.result.to_json(), outcome.samples
 
 

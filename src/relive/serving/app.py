@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 import orjson
@@ -13,9 +12,9 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from relive._util.errors import InputError
 from relive.serving.description import openapi, page
 from relive.serving.guard import Guard
+from relive.serving.http import RefusedError, body_of, json_response, told
 from relive.serving.questions import answer, from_csv, from_json
 from relive.serving.watched import Watched
 
@@ -26,13 +25,6 @@ class Limits:
 
     body: int = 16_000_000
     samples: int = 10_000
-
-
-class _RefusedError(Exception):
-    """A request that is not answered: a status, and why."""
-
-    def __init__(self, status: int, why: str) -> None:
-        self.status, self.why = status, why
 
 
 def make_app(watched: Watched, limits: Limits, hosts: frozenset[str] | None, token: str | None) -> Starlette:
@@ -51,8 +43,8 @@ def make_app(watched: Watched, limits: Limits, hosts: frozenset[str] | None, tok
     async def predict(request: Request) -> Response:
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind not in ("application/json", "text/csv"):
-            raise _RefusedError(415, "send application/json or text/csv, and say which in Content-Type")
-        body = await _body(request, limits.body)
+            raise RefusedError(415, "send application/json or text/csv, and say which in Content-Type")
+        body = await body_of(request, limits.body)
         version = await watched.newest()
 
         def answered() -> bytes:
@@ -68,48 +60,20 @@ def make_app(watched: Watched, limits: Limits, hosts: frozenset[str] | None, tok
         return Response((await watched.newest()).about, media_type="application/json")
 
     async def healthz(request: Request) -> Response:
-        return _json({"status": "ok", "version": (await watched.newest()).number})
+        return json_response({"status": "ok", "version": (await watched.newest()).number})
 
     async def description(request: Request) -> Response:
-        return _json(openapi(limits.samples, limits.body, token is not None))
+        return json_response(openapi(limits.samples, limits.body, token is not None))
 
     async def docs(request: Request) -> Response:
         safe = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"}
         return HTMLResponse(page(openapi(limits.samples, limits.body, token is not None)), headers=safe)
 
     routes = [
-        Route("/predict", _told(predict), methods=["POST"]),
-        Route("/model", _told(model)),
-        Route("/healthz", _told(healthz)),
-        Route("/openapi.json", _told(description)),
-        Route("/docs", _told(docs)),
+        Route("/predict", told(predict), methods=["POST"]),
+        Route("/model", told(model)),
+        Route("/healthz", told(healthz)),
+        Route("/openapi.json", told(description)),
+        Route("/docs", told(docs)),
     ]
     return Starlette(routes=routes, middleware=[Middleware(Guard, hosts=hosts, token=token)])
-
-
-def _told(endpoint: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
-    """Have what a client did wrong be answered in a sentence."""
-
-    async def answered(request: Request) -> Response:
-        try:
-            return await endpoint(request)
-        except _RefusedError as refused:
-            return _json({"error": refused.why}, refused.status)
-        except InputError as error:
-            return _json({"error": str(error)}, 400)
-
-    return answered
-
-
-async def _body(request: Request, most: int) -> bytes:
-    """Return a request's body, of which no more is kept than may be sent."""
-    body = bytearray()
-    async for part in request.stream():
-        body += part
-        if len(body) > most:
-            raise _RefusedError(413, f"the body has more than {most:,} bytes: ask in several requests")
-    return bytes(body)
-
-
-def _json(content: object, status: int = 200) -> Response:
-    return Response(orjson.dumps(content), status, media_type="application/json")

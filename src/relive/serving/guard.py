@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
+from collections.abc import Callable
 
 from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
@@ -13,10 +14,11 @@ OPEN = ("/healthz",)  # is answered without a token
 
 
 class Guard:
-    """Answers 421 to requests for another host, and 401 to those without the token.
+    """Answers 421 to requests for another host, 403 to those of another site, and 401 to those without the token.
 
     A page on the web can have its own name lead to 127.0.0.1 (DNS rebinding), and a browser would then let it read
-    what is served here; but it says that name in ``Host``.
+    what is served here; but it says that name in ``Host``. A page that asks under this machine's own name says where it
+    comes from in ``Origin``.
 
     Parameters
     ----------
@@ -26,12 +28,21 @@ class Guard:
         Names of this machine that a request may be for; None for any.
     token
         What ``Authorization: Bearer …`` must have; None if nothing is asked for.
+    is_open
+        Says of a path whether it is answered without the token.
     """
 
-    def __init__(self, app: ASGIApp, hosts: frozenset[str] | None, token: str | None) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        hosts: frozenset[str] | None,
+        token: str | None,
+        is_open: Callable[[str], bool] = OPEN.__contains__,
+    ) -> None:
         self.app = app
         self.hosts = hosts
         self.token = token
+        self.is_open = is_open
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         refused = self._refused(scope) if scope["type"] == "http" else None
@@ -41,7 +52,10 @@ class Guard:
         headers = Headers(scope=scope)
         if self.hosts is not None and host_in(headers.get("host", "")) not in self.hosts:
             return JSONResponse({"error": "this host is not served here: ask for localhost or 127.0.0.1"}, 421)
-        if self.token is None or scope["path"] in OPEN:
+        origin = headers.get("origin")
+        if origin is not None and origin.partition("://")[2] != headers.get("host", ""):
+            return JSONResponse({"error": "another site's page may not ask this"}, 403)
+        if self.token is None or self.is_open(scope["path"]):
             return None
         kind, _, given = headers.get("authorization", "").partition(" ")
         if kind.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), self.token.encode()):

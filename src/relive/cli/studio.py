@@ -1,0 +1,110 @@
+"""``relive studio``: a local page where forgetting and replay can be seen."""
+
+from __future__ import annotations
+
+import secrets
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from relive._util.errors import InputError, ReliveError
+from relive.cli import run, sweeping
+from relive.cli.console import err, note, out
+
+HOST = Annotated[str, typer.Option(help="Where to listen; other machines can reach anything but this one itself.")]
+PORT = Annotated[int, typer.Option(min=0, max=65535, help="0 for any that is free.")]
+NO_OPEN = Annotated[bool, typer.Option("--no-open", help="Do not open the page in the browser.")]
+MODELS_DIR = Annotated[Path, typer.Option(help="Where the model files are that the page teaches and asks.")]
+DEMO = Annotated[
+    bool, typer.Option("--demo", help="First make a pair of small runs to look at: fine-tuning and replay.")
+]
+DEMO_DATASET = Annotated[str, typer.Option(help="Of --demo: digits (a minute) or mnist (some minutes).")]
+
+EXAMPLES = """Examples:
+
+relive studio  (the runs in runs/, and everything that is started meanwhile)
+
+relive studio --demo  (something to look at in a minute)
+
+relive studio --runs-dir my-runs --from reproduction  (and the paper's runs that were done here)
+
+relive studio --no-open --port 8800  (prints the address, to be opened by hand)
+"""
+
+
+def command(
+    runs_dir: sweeping.RUNS_DIR = Path("runs"),
+    models_dir: MODELS_DIR = Path("models"),
+    taken_from: sweeping.FROM = None,
+    data_dir: run.DATA_DIR = None,
+    host: HOST = "127.0.0.1",
+    port: PORT = 0,
+    no_open: NO_OPEN = False,
+    demo: DEMO = False,
+    demo_dataset: DEMO_DATASET = "digits",
+) -> None:
+    """Open a page on this machine that shows runs as they learn, what they forget and what they replay.
+
+    It needs no network. The address that is printed has a token in it, which every request must have. Ctrl-C ends it,
+    and the runs that it started; finished tasks are kept.
+    """
+    try:
+        import uvicorn  # noqa: F401
+
+        from relive.cli.serve import listening_on
+        from relive.serving.guard import is_loopback
+        from relive.studio.app import Places, first_specs, make_app
+        from relive.studio.server import address, make_server
+    except ImportError as error:
+        raise ReliveError(
+            f"relive studio needs {error.name}, which is not installed: pip install 'relive[studio]'"
+        ) from error
+
+    from relive.studio.choices import FIRST_SIZES
+    from relive.studio.commands import run_words
+
+    store = sweeping.make_store(runs_dir, taken_from)
+    if demo:
+        if demo_dataset not in FIRST_SIZES:
+            raise InputError(f"--demo-dataset {demo_dataset}: choose {' or '.join(FIRST_SIZES)}")
+        _make_demo([run_words(spec) for spec in first_specs(demo_dataset)], runs_dir, data_dir)
+    if not is_loopback(host):
+        note(
+            f"other machines can reach {host}. What is sent is not encrypted: whoever sees the address with its token "
+            "can start runs and change models here"
+        )
+    token = secrets.token_urlsafe(24)
+    hosts = frozenset({"localhost", "127.0.0.1", "::1", host.lower()}) if is_loopback(host) else None
+    app = make_app(Places(store, models_dir, data_dir), hosts, token)
+    listening = listening_on(host, port)
+    page = address(host, listening, token)
+    out.print(f"studio    {runs_dir} (Ctrl-C ends it)")
+    out.print(page)
+    sys.stdout.flush()
+    if not no_open:
+        import webbrowser
+
+        webbrowser.open(page)
+    with suppress(KeyboardInterrupt), listening:
+        make_server(app).run(sockets=[listening])
+    out.print("stopped.")
+
+
+def _make_demo(commands: list[list[str]], runs_dir: Path, data_dir: Path | None) -> None:
+    """Do the runs of the demonstration side by side, those that are not done yet."""
+    where = ["--runs-dir", str(runs_dir), *(["--data-dir", str(data_dir)] if data_dir is not None else [])]
+    words = [[sys.executable, "-m", "relive", *each, *where, "--snapshots", "--quiet"] for each in commands]
+    err.print("making two small runs, fine-tuning and replay: about a minute")
+    processes = [subprocess.Popen(each, stdout=subprocess.DEVNULL) for each in words]
+    try:
+        codes = [process.wait() for process in processes]
+    except KeyboardInterrupt:
+        for process in processes:
+            process.wait()  # Ctrl-C went to them too
+        raise
+    if any(codes):
+        raise ReliveError("the runs of the demonstration failed, see above")

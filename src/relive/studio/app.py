@@ -1,0 +1,290 @@
+"""The addresses of the studio: the page, and below /api/ what it asks for, which needs the token."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import contextlib
+import hashlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from relive._util.errors import InputError
+from relive.experiments.spec import RunSpec
+from relive.experiments.store import Store
+from relive.serving.guard import Guard
+from relive.serving.http import RefusedError, body_of, json_response, told
+from relive.studio import choices
+from relive.studio.commands import as_command, as_python, compare_words, run_words
+from relive.studio.comparing import Comparer
+from relive.studio.events import Hub
+from relive.studio.looking import Looker, Seen
+from relive.studio.models import Models
+from relive.studio.runs import Runs
+
+BODY = 1_000_000  # bytes that a request may send, but for uploads
+SIDE = 64  # pixels of a drawing
+KINDS = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+SAFE = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where the studio finds things: runs, model files, data sets."""
+
+    store: Store
+    models: Path
+    data: Path | None = None
+
+
+class SafeHeaders:
+    """Puts the headers on every answer that keep a browser from doing more than the page needs."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], *((k.encode(), v.encode()) for k, v in SAFE.items())]
+            await send(message)
+
+        await self.app(scope, receive, with_headers)
+
+
+class Studio:
+    """What answers the page.
+
+    Parameters
+    ----------
+    places
+        Where runs, model files and data are.
+    """
+
+    def __init__(self, places: Places) -> None:
+        self.places = places
+        self.runs = Runs(places.store)
+        self.hub = Hub(self.runs)
+        self.looker = Looker(places.data)
+        self.models = Models(places.models)
+        self.comparer = Comparer(places.store)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(self, app: Starlette) -> AsyncIterator[None]:
+        """Watch the store while the server runs, and stop what was started when it ends."""
+        watching = asyncio.create_task(self.hub.watch())
+        try:
+            yield
+        finally:
+            watching.cancel()
+            await self.hub.jobs.stop_all()
+
+    def routes(self) -> list[Route]:
+        """Return the addresses below /api/."""
+        return [
+            Route("/api/events", told(self.events)),
+            Route("/api/catalogue", told(self.catalogue)),
+            Route("/api/runs", told(self.start), methods=["POST"]),
+            Route("/api/first", told(self.first), methods=["POST"]),
+            Route("/api/runs/{name}", told(self.run)),
+            Route("/api/runs/{name}/go-on", told(self.go_on), methods=["POST"]),
+            Route("/api/runs/{name}/wrong", told(self.wrong)),
+            Route("/api/runs/{name}/dreams", told(self.dreams)),
+            Route("/api/compare", told(self.compare)),
+            Route("/api/draw", told(self.draw), methods=["POST"]),
+            Route("/api/jobs/{number:int}/stop", told(self.stop), methods=["POST"]),
+            *self.models.routes(),
+        ]
+
+    async def events(self, request: Request) -> Response:
+        """Stream what happens."""
+        self.hub.check_room()
+        return StreamingResponse(
+            self.hub.stream(), media_type="text/event-stream", headers={"Cache-Control": "no-store"}
+        )
+
+    async def catalogue(self, request: Request) -> Response:
+        """Return what forms offer."""
+        return json_response(choices.catalogue())
+
+    async def start(self, request: Request) -> Response:
+        """Start what a form asks for."""
+        form = await read_json(request)
+        specs = await asyncio.to_thread(choices.specs_from, form)
+        if len(specs) == 1:
+            return self._started([self._run(specs[0])])
+        if form.get("seeds") is None:  # the same seed for some methods: a run each, side by side
+            return self._started([self._run(spec) for spec in specs])
+        words = compare_words(specs)
+        names = [spec.name for spec in specs]
+        return self._started([self._job(words, as_command(words), names)])
+
+    async def first(self, request: Request) -> Response:
+        """Start fine-tuning and replay side by side, as a visitor's first look."""
+        specs = await asyncio.to_thread(first_specs)
+        return self._started([self._run(spec) for spec in specs])
+
+    async def go_on(self, request: Request) -> Response:
+        """Go on with a run that was stopped."""
+        spec = await asyncio.to_thread(self.runs.spec, request.path_params["name"])
+        if spec is None:
+            raise RefusedError(404, "there is no such run")
+        return self._started([self._run(spec)])
+
+    async def stop(self, request: Request) -> Response:
+        """Interrupt a command that was started here."""
+        self.hub.jobs.stop(request.path_params["number"])
+        return json_response({})
+
+    async def run(self, request: Request) -> Response:
+        """Return everything that is known of a run."""
+        return json_response(await asyncio.to_thread(self._about, request.path_params["name"]))
+
+    async def wrong(self, request: Request) -> Response:
+        """Return what a run got wrong on a task, after another."""
+        seen, after = self._seen(request.path_params["name"]), number_in(request, "after")
+        question = self.looker.wrong, seen, after, number_in(request, "task")
+        return json_response(await self.looker.answer(*question))
+
+    async def dreams(self, request: Request) -> Response:
+        """Return what a run replays after a task."""
+        question = self.looker.dreams, self._seen(request.path_params["name"]), number_in(request, "after")
+        return json_response(await self.looker.answer(*question))
+
+    async def draw(self, request: Request) -> Response:
+        """Return what snapshots say of a drawing: SIDE × SIDE bytes in base64, and the names of some runs."""
+        asked = await read_json(request)
+        names = asked.get("runs") if isinstance(asked, dict) else None
+        if not isinstance(names, list) or not 1 <= len(names) <= 4:
+            raise InputError('"runs" must be a list of one to four runs')
+        try:
+            pixels = np.frombuffer(base64.b64decode(asked.get("pixels", ""), validate=True), np.uint8)
+        except (binascii.Error, TypeError, ValueError):
+            pixels = np.zeros(0, np.uint8)
+        if len(pixels) != SIDE * SIDE:
+            raise InputError(f'"pixels" must be {SIDE} × {SIDE} bytes in base64')
+        runs = [self._seen(name) for name in names]
+        question = self.looker.draw, pixels.reshape(SIDE, SIDE), runs
+        return json_response(await self.looker.answer(*question))
+
+    async def compare(self, request: Request) -> Response:
+        """Return finished runs side by side, and beside the paper's numbers."""
+        version = frozenset((row["name"], row["when"]) for row in self.runs.rows.values() if row["state"] == "done")
+        return json_response(await asyncio.to_thread(self.comparer.everything, version))
+
+    def _seen(self, name: Any) -> Seen:
+        directory = self.runs.directory(name) if isinstance(name, str) else None
+        spec = self.runs.spec(name) if directory is not None else None
+        if directory is None or spec is None:
+            raise RefusedError(404, "there is no such run")
+        return Seen(spec, directory)
+
+    def _about(self, name: str) -> dict[str, Any]:
+        row = self.runs.rows.get(name)
+        if row is None:
+            raise RefusedError(404, "there is no such run")
+        result = self.runs.result(name)
+        spec = result.spec if result is not None else self.runs.spec(name)
+        about: dict[str, Any] = {"row": row}
+        if spec is not None:
+            about |= {"spec": spec.to_json(), "command": as_command(run_words(spec)), "python": as_python(spec)}
+        if result is not None:
+            about |= {name: value for name, value in result.to_json().items() if name != "spec"}
+        return about
+
+    def _run(self, spec: RunSpec) -> dict[str, Any]:
+        words = run_words(spec)
+        return self._job([*words, "--quiet"], as_command(words), [spec.name])
+
+    def _job(self, words: list[str], title: str, names: list[str]) -> dict[str, Any]:
+        where = ["--runs-dir", str(self.places.store.root)]
+        where += ["--data-dir", str(self.places.data)] if self.places.data is not None else []
+        return self.hub.jobs.start([*words, *where, "--snapshots"], title, names).to_json()
+
+    @staticmethod
+    def _started(jobs: list[dict[str, Any]]) -> Response:
+        return json_response({"jobs": jobs}, 201)
+
+
+def first_specs(dataset: str = "digits") -> list[RunSpec]:
+    """Return what a visitor sees first: fine-tuning and replay, side by side."""
+    return choices.specs_from(choices.FIRST | {"dataset": dataset} | choices.FIRST_SIZES[dataset])
+
+
+def number_in(request: Request, name: str) -> int:
+    """Return a whole number from the address, such as ``?after=2``."""
+    text = request.query_params.get(name, "")
+    if not (text.isascii() and text.isdecimal() and len(text) < 6):
+        raise InputError(f"{name} = {text!r}: it must be a whole number")
+    return int(text)
+
+
+async def read_json(request: Request) -> Any:
+    """Return a request's body, which must be JSON."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        raise RefusedError(415, "send application/json, and say so in Content-Type")
+    try:
+        return orjson.loads(await body_of(request, BODY))
+    except orjson.JSONDecodeError as error:
+        raise InputError(f"the body is not JSON: {error}") from error
+
+
+def page_routes() -> list[Route]:
+    """Return the addresses of the page's files, read once: no request reaches the file system."""
+    folder = files("relive.studio") / "static"
+    contents = {item.name: item.read_bytes() for item in folder.iterdir() if item.is_file()}
+
+    def route(address: str, name: str) -> Route:
+        kind, content = KINDS[name.rpartition(".")[2]], contents[name]
+        tag = f'"{hashlib.sha256(content).hexdigest()[:16]}"'
+
+        async def served(request: Request) -> Response:
+            headers = {"ETag": tag, "Cache-Control": "no-cache"}
+            if request.headers.get("if-none-match") == tag:
+                return Response(status_code=304, headers=headers)
+            return Response(content, media_type=kind, headers=headers)
+
+        return Route(address, served)
+
+    return [route("/", "index.html"), *(route(f"/static/{name}", name) for name in contents if name != "index.html")]
+
+
+def make_app(places: Places, hosts: frozenset[str] | None, token: str) -> Starlette:
+    """Return what answers requests.
+
+    Parameters
+    ----------
+    places
+        Where runs, model files and data are.
+    hosts
+        Names of this machine that a request may be for; None for any.
+    token
+        What requests below /api/ must have.
+    """
+    studio = Studio(places)
+    guard = Middleware(Guard, hosts=hosts, token=token, is_open=lambda path: not path.startswith("/api/"))
+    return Starlette(
+        routes=[*page_routes(), *studio.routes()],
+        middleware=[Middleware(SafeHeaders), guard],
+        lifespan=studio.lifespan,
+    )

@@ -1,0 +1,166 @@
+"""Finished runs side by side, and beside the paper's numbers, as plain values: the report's tables, told to a page."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+from relive.experiments.compare import Entry, SideBySide
+from relive.experiments.spec import SCENARIO_NAMES, RunResult
+from relive.experiments.store import Store
+from relive.paper.comparison import METHODS, Compared, Comparison
+from relive.paper.published import PROTOCOL_NAMES
+from relive.paper.tuned import best, searched, tuned_of
+from relive.report import own_runs, style, tables
+from relive.report.page import Report
+from relive.studio.commands import as_command, compare_words
+
+
+class Comparer:
+    """Compares the finished runs of a store; as long as these stay the same, they are read once.
+
+    Parameters
+    ----------
+    store
+        Where they are.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._lock = threading.Lock()
+        self._kept: tuple[object, dict[str, Any]] = (None, {})
+
+    def everything(self, version: object) -> dict[str, Any]:
+        """Return all comparisons; ``version`` tells whether the runs are those of before."""
+        with self._lock:
+            if self._kept[0] != version:
+                self._kept = version, self._compared()
+            return self._kept[1]
+
+    def _compared(self) -> dict[str, Any]:
+        results, damaged = self.store.scan()
+        report = Report(Path(), results, tuned_of(results), {}, [str(error) for error in damaged])
+        return {
+            "groups": [_group(group) for group in report.own],
+            "tables": [_table(table) for table in report.tables],
+            "searches": _searches(results),
+            "claims": [
+                {"protocol": style.PROTOCOL_TITLES[c.protocol], "title": c.title, "status": c.status}
+                for c in report.claims
+            ],
+            "damaged": list(report.damaged),
+        }
+
+
+def _group(group: SideBySide) -> dict[str, Any]:
+    runs = [run for entry in group.entries for run in entry.runs]
+    seeds = {run.spec.seed for run in runs}
+    same = len({(run.spec.encoder, str(run.spec.settings.items())) for run in runs}) == len(
+        {run.spec.method for run in runs}
+    )
+    comparable = same and seeds == set(range(1, len(seeds) + 1))  # what `relive compare` can be asked for
+    return {
+        "title": group.title,
+        "scenarios": [{"name": name, "title": style.SCENARIO_TITLES[name]} for name in group.scenarios],
+        "headings": own_runs.HEADINGS,
+        "entries": [_entry(entry, group) for entry in group.entries],
+        "pairs": [
+            {
+                "scenario": scenario,
+                "cells": [
+                    own_runs.versus(pair, group),
+                    own_runs.paired_text(pair),
+                    str(pair.n),
+                    own_runs.p_cell(pair.p),
+                    own_runs.p_cell(pair.p_holm),
+                ],
+            }
+            for scenario in group.scenarios
+            for pair in group.pairs(scenario)
+        ],
+        "rules": own_runs.rules(group),
+        "command": as_command(compare_words([run.spec for run in runs])) if comparable else None,
+    }
+
+
+def _entry(entry: Entry, group: SideBySide) -> dict[str, Any]:
+    return {
+        "scenario": entry.scenario,
+        "title": own_runs.label(entry, group),
+        "colour": style.method_colour(entry.method),
+        "cells": own_runs.row(entry),
+        "runs": [
+            {"name": run.spec.name, "seed": run.spec.seed, "x": run.train_seconds, "y": 100 * run.average_accuracy}
+            for run in entry.runs
+        ],
+    }
+
+
+def _table(table: Comparison) -> dict[str, Any]:
+    return {
+        "title": tables.title(table),
+        "short": style.PROTOCOL_TITLES[table.protocol] + (", tuned" if table.tuned else ""),
+        "scenarios": [{"name": name, "title": style.SCENARIO_TITLES[name]} for name in SCENARIO_NAMES],
+        "rows": [
+            {
+                "title": style.method_title(method),
+                "bound": style.method_bound(method),
+                "cells": [_cell(table.cells.get((scenario, method))) for scenario in SCENARIO_NAMES],
+            }
+            for method in METHODS
+        ],
+        "rules": tables.rules(table),
+        "notes": tables.settings_notes(table),
+        "runs": [
+            {
+                "scenario": cell.scenario,
+                "title": style.method_title(cell.method),
+                "colour": style.method_colour(cell.method),
+                "name": run.spec.name,
+                "seed": run.spec.seed,
+                "x": run.train_seconds,
+                "y": 100 * run.average_accuracy,
+            }
+            for cell in table.cells.values()
+            for run in cell.runs
+        ],
+    }
+
+
+def _cell(cell: Compared | None) -> dict[str, Any] | None:
+    if cell is None:
+        return None
+    return {
+        "ours": tables.accuracy_text(cell.mean, cell.sem) if cell.n else None,
+        "n": cell.n,
+        "paper": tables.accuracy_text(*cell.published),
+        "difference": tables.difference_text(cell.difference),
+        "verdict": cell.verdict,
+        "said": tables.verdict_text(cell),
+    }
+
+
+def _searches(results: list[RunResult]) -> list[dict[str, Any]]:
+    """Return every grid search: what was tried, and how good it was."""
+    found = []
+    for protocol in PROTOCOL_NAMES:
+        for (scenario, method), runs in searched(results, protocol).items():
+            chosen = best(runs)
+            tried = sorted(runs, key=lambda run: sorted(run.spec.settings.items()))
+            found.append(
+                {
+                    "title": f"{style.method_title(method)}, {style.PROTOCOL_TITLES[protocol]}, "
+                    f"{style.SCENARIO_TITLES[scenario]}",
+                    "colour": style.method_colour(method),
+                    "tried": [
+                        {
+                            "settings": style.settings_text(run.spec.settings),
+                            "accuracy": 100 * run.average_accuracy,
+                            "best": run is chosen,
+                        }
+                        for run in tried
+                    ],
+                }
+            )
+    return found

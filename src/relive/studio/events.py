@@ -1,0 +1,100 @@
+"""What happens, as server-sent events: everything at first, then what is new, one message for all who watch."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+import orjson
+
+from relive.serving.http import RefusedError
+from relive.studio.jobs import Job, Jobs
+from relive.studio.runs import News, Runs
+
+TICK, IDLE = 0.4, 2.0  # seconds between two looks at the store, with and without somebody who watches
+HEARTBEAT = 15.0  # seconds after which a silent stream says that it is there
+MOST_CLIENTS, MOST_BEHIND = 300, 64  # watchers at a time; messages that one of them may be behind
+
+
+class Hub:
+    """Looks at the store, and tells all who watch.
+
+    Parameters
+    ----------
+    runs
+        The runs of a store.
+    """
+
+    def __init__(self, runs: Runs) -> None:
+        self.runs = runs
+        self.jobs = Jobs(self._job_changed)
+        self.clients: set[asyncio.Queue[bytes]] = set()
+        self.looked = asyncio.Event()  # set once everything was read
+
+    async def watch(self) -> None:
+        """Look again and again, until cancelled."""
+        while True:
+            try:
+                news = await asyncio.to_thread(self.runs.look)
+            except Exception as error:  # whatever lies in the directory, the next look may go well
+                self._tell({"problem": f"cannot read the runs: {error}"})
+                news = News()
+            if news.rows or news.live or news.gone:
+                self._tell({"rows": list(news.rows.values()), "live": news.live, "gone": news.gone})
+            if not news.more and not self.looked.is_set():
+                self.looked.set()
+                self._tell({"ready": True})
+            await asyncio.sleep(0.01 if news.more else TICK if self.clients else IDLE)
+
+    def _job_changed(self, job: Job) -> None:
+        self._tell({"jobs": [job.to_json()]})
+
+    def _tell(self, what: dict[str, Any]) -> None:
+        if not self.clients:
+            return
+        message = _message(what)
+        for queue in list(self.clients):
+            try:
+                queue.put_nowait(message)
+            except asyncio.QueueFull:  # it is too slow: it ends, and may come back for everything
+                self.clients.discard(queue)
+                with contextlib.suppress(asyncio.QueueEmpty):
+                    while True:
+                        queue.get_nowait()
+                queue.put_nowait(b"")
+
+    def check_room(self) -> None:
+        """Refuse one watcher too many."""
+        if len(self.clients) >= MOST_CLIENTS:
+            raise RefusedError(503, f"{MOST_CLIENTS} pages are watching already: close some of them")
+
+    async def stream(self) -> AsyncIterator[bytes]:
+        """Yield everything, then what is new, to one watcher."""
+        queue: asyncio.Queue[bytes] = asyncio.Queue(MOST_BEHIND)
+        self.clients.add(queue)
+        try:
+            yield _message(
+                {
+                    "all": True,
+                    "rows": list(self.runs.rows.values()),
+                    "live": self.runs.live,
+                    "jobs": [job.to_json() for job in self.jobs.all.values()],
+                    "ready": self.looked.is_set(),
+                }
+            )
+            while True:
+                try:
+                    message = await asyncio.wait_for(queue.get(), HEARTBEAT)
+                except TimeoutError:
+                    message = b": still here\n\n"
+                if not message:
+                    return
+                yield message
+        finally:
+            self.clients.discard(queue)
+
+
+def _message(what: dict[str, Any]) -> bytes:
+    return b"data: " + orjson.dumps(what) + b"\n\n"

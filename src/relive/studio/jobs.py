@@ -1,0 +1,119 @@
+"""Commands that the page has started: processes of their own, as many at a time as there are cores."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from relive._util.errors import InputError
+
+TAIL = 20_000  # characters of what a command says that are kept
+MOST = 100  # jobs that are remembered, and that may wait
+PATIENCE = 10.0  # seconds that a command has to end after an interrupt
+
+
+@dataclass
+class Job:
+    """A command: what it is, how it stands, and what it has said on stderr."""
+
+    number: int
+    words: list[str]
+    title: str
+    runs: list[str] = field(default_factory=list)
+    state: str = "waiting"  # running, done, stopped, failed
+    said: str = ""
+    process: asyncio.subprocess.Process | None = None
+    stopping: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what the page shows."""
+        return {
+            "id": self.number,
+            "title": self.title,
+            "runs": self.runs,
+            "state": self.state,
+            "said": self.said,
+        }
+
+
+class Jobs:
+    """Starts and stops commands.
+
+    Parameters
+    ----------
+    changed
+        Is called with a job when something about it is new.
+    at_once
+        How many may run at a time.
+    """
+
+    def __init__(self, changed: Callable[[Job], None], at_once: int | None = None) -> None:
+        self.changed = changed
+        self.all: dict[int, Job] = {}
+        self._numbers = itertools.count(1)
+        self._slots = asyncio.Semaphore(at_once or max(2, os.cpu_count() or 1))
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def start(self, words: Sequence[str], title: str, runs: Sequence[str] = ()) -> Job:
+        """Start a command of ``relive``, or have it wait for its turn."""
+        if sum(job.state in ("waiting", "running") for job in self.all.values()) >= MOST:
+            raise InputError(f"{MOST} commands are waiting already: let some of them end first")
+        job = Job(next(self._numbers), list(words), title, list(runs))
+        self.all[job.number] = job
+        over = [n for n, other in self.all.items() if other.state not in ("waiting", "running")]
+        for number in over[: max(0, len(self.all) - MOST)]:
+            del self.all[number]
+        self.changed(job)
+        task = asyncio.create_task(self._do(job))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return job
+
+    async def _do(self, job: Job) -> None:
+        async with self._slots:
+            if job.stopping:
+                job.state = "stopped"
+                self.changed(job)
+                return
+            job.process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "relive", *job.words),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.DEVNULL,
+                stderr=asyncio.subprocess.PIPE,
+                start_new_session=True,  # Ctrl-C on the terminal is this server's: it tells them
+            )
+            job.state = "running"
+            self.changed(job)
+            assert job.process.stderr is not None
+            while part := await job.process.stderr.read(4096):
+                job.said = (job.said + part.decode(errors="replace"))[-TAIL:]
+            code = await job.process.wait()
+        job.state = "done" if code == 0 else "stopped" if job.stopping or code in (130, -signal.SIGINT) else "failed"
+        self.changed(job)
+
+    def stop(self, number: int) -> None:
+        """Interrupt a command, as Ctrl-C does: finished tasks are kept."""
+        job = self.all.get(number)
+        if job is None:
+            raise InputError(f"there is no job {number}")
+        job.stopping = True
+        if job.process is not None and job.process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                job.process.send_signal(signal.SIGINT)
+
+    async def stop_all(self) -> None:
+        """Interrupt all commands, and wait for their ends."""
+        for number in self.all:
+            self.stop(number)
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=PATIENCE)
+        for job in self.all.values():
+            if job.process is not None and job.process.returncode is None:
+                job.process.kill()

@@ -1,0 +1,222 @@
+"""Looking into a run's snapshots: what they got wrong, what they replay, what they say of a drawing."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from relive._util.errors import InputError
+from relive._util.fidelity import Fidelity
+from relive.core.scenarios import SCENARIOS
+from relive.experiments.spec import RunSpec
+from relive.studio.drawing import prepared
+from relive.studio.snapshots import snapshot_path, snapshots_in
+
+if TYPE_CHECKING:
+    from relive.classifier.estimator import ContinualClassifier
+    from relive.data.tasks import Task
+    from relive.inference.opening import Model
+
+Array = npt.NDArray[Any]
+SHOWN = 24  # wrong samples
+REPLAYED, BY_CLASS = 600, 14  # samples that a network is asked for, and how many of each class are shown
+ON_MAP, FOR_AXES = 250, 1500  # dots of each kind, and real samples that decide the map's axes
+NO_SNAPSHOT = "this run has no model file of that moment: do it with --snapshots, as the form here does"
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A run that is looked at: its spec, and its directory."""
+
+    spec: RunSpec
+    directory: Path
+
+
+class Looker:
+    """Answers questions about snapshots, one at a time, and keeps what it has read for the next.
+
+    Parameters
+    ----------
+    data_dir
+        Where data sets are.
+    """
+
+    def __init__(self, data_dir: Path | None) -> None:
+        self._lock = threading.Lock()
+        self._tasks = lru_cache(4)(partial(_tasks, data_dir))
+        self._axes = lru_cache(4)(lambda *key: _axes(self._tasks(*key)))
+        self._models = lru_cache(24)(_model)
+        self._full_models = lru_cache(24)(_full_model)
+
+    async def answer(self, question: Callable[..., dict[str, Any]], *about: object) -> dict[str, Any]:
+        """Answer a question, one of this object's, in another thread while no other is answered."""
+
+        def alone() -> dict[str, Any]:
+            with self._lock:
+                return question(*about)
+
+        return await asyncio.to_thread(alone)
+
+    def _at(self, run: Seen, task: int) -> tuple[Path, int]:
+        path = snapshot_path(run.directory, task)
+        if task not in snapshots_in(run.directory):
+            raise InputError(NO_SNAPSHOT)
+        return path, path.stat().st_mtime_ns
+
+    def wrong(self, run: Seen, after: int, on: int) -> dict[str, Any]:
+        """Return test samples of a task that a run got wrong after another, and what it said."""
+        model, tasks = self._models(*self._at(run, after)), self._tasks(*_key(run.spec))
+        if not 0 <= on < len(tasks):
+            raise InputError(f"there is no task {on + 1}: the run has {len(tasks)}")
+        task, scenario = tasks[on], SCENARIOS[run.spec.scenario]
+        if scenario.needs_task and on > after:
+            raise InputError("this task was not learned yet, and in Task-IL nothing else is asked about it")
+        x = task.test.inputs(slice(None)).numpy()
+        names = [str(k) for k in range(len(task.names))] if scenario.shares_units else list(task.names)
+        truth = np.array(names)[task.test.labels.numpy()]
+        probabilities = model.predict_proba(x, on if scenario.needs_task else None)
+        said, sure = model.classes_[probabilities.argmax(1)], probabilities.max(1)
+        rows = np.flatnonzero(said != truth)
+        return {
+            "n": len(x),
+            "wrong": len(rows),
+            "shape": list(task.shape) if task.is_picture else None,
+            "samples": [
+                {
+                    "pixels": _pixels(x[i]) if task.is_picture else None,
+                    "truth": str(truth[i]),
+                    "said": str(said[i]),
+                    "p": float(sure[i]),
+                }
+                for i in rows[np.argsort(-sure[rows])][:SHOWN]
+            ],
+        }
+
+    def dreams(self, run: Seen, after: int) -> dict[str, Any]:
+        """Return what a run would replay after a task, by class, and a map of it beside real samples."""
+        scenario = SCENARIOS[run.spec.scenario]
+        if scenario.needs_task:
+            raise InputError("in Task-IL what is replayed has an answer for each task: look at Class-IL or Domain-IL")
+        model = self._full_models(*self._at(run, after))
+        x, said = model.replay(REPLAYED)
+        sure = model.predict_proba(x).max(1)
+        tasks = self._tasks(*_key(run.spec))
+        shape = tasks[0].shape if tasks[0].is_picture else None
+        classes = []
+        for label in model.labels_.tolist():
+            rows = np.flatnonzero(said == label)
+            pictures = [{"pixels": _pixels(x[i]), "p": float(sure[i])} for i in rows[:BY_CLASS]] if shape else []
+            classes.append({"label": str(label), "share": len(rows) / max(1, len(said)), "pictures": pictures})
+        return {"shape": shape, "classes": classes, "map": self._map(run, after, x, said, scenario.shares_units)}
+
+    def _map(self, run: Seen, after: int, x: Array, said: Array, by_position: bool) -> dict[str, Any]:
+        """Return where dreamt samples and real ones of the tasks so far lie, in two dimensions."""
+        mean, axes = self._axes(*_key(run.spec))
+        tasks, rng = self._tasks(*_key(run.spec))[: after + 1], np.random.default_rng(0)
+        real, labels = [], []
+        for task in tasks:
+            rows = rng.permutation(len(task.test))[: ON_MAP // len(tasks)]
+            real.append(task.test.inputs(slice(None)).numpy()[rows])
+            names = [str(k) for k in range(len(task.names))] if by_position else list(task.names)
+            labels += [names[c] for c in task.test.labels.numpy()[rows]]
+        return {
+            "real": ((np.concatenate(real) - mean) @ axes).round(3).tolist(),
+            "real_labels": labels,
+            "dreamt": ((x[:ON_MAP] - mean) @ axes).round(3).tolist(),
+            "dreamt_labels": [str(label) for label in said[:ON_MAP]],
+        }
+
+    def draw(self, pixels: Array, runs: Sequence[Seen]) -> dict[str, Any]:
+        """Return what every snapshot of some runs says of a drawing, (side, side) bytes, and how it draws it again."""
+        shapes = {self._tasks(*_key(run.spec))[0].shape for run in runs}
+        if len(shapes) != 1 or len(next(iter(shapes))) != 2:
+            raise InputError("a drawing is a grey picture: choose runs on one data set of such pictures")
+        shape = shapes.pop()
+        x = prepared(pixels, (shape[0], shape[1]))
+        return {"shape": shape, "seen": _pixels(x), "runs": [self._answers(run, x.reshape(1, -1)) for run in runs]}
+
+    def _answers(self, run: Seen, x: Array) -> list[dict[str, Any]]:
+        if SCENARIOS[run.spec.scenario].needs_task:
+            raise InputError("in Task-IL the task must be given with the drawing: choose runs of another scenario")
+        steps = []
+        for task in snapshots_in(run.directory):
+            place = self._at(run, task)
+            model = self._models(*place)
+            again = _drawn_again(self._full_models(*place), x)
+            steps.append(
+                {
+                    "task": task,
+                    "classes": [str(label) for label in model.classes_.tolist()],
+                    "known": [str(label) for label in model.labels_.tolist()],
+                    "p": model.predict_proba(x)[0].round(5).tolist(),
+                    "again": None if again is None else _pixels(again),
+                }
+            )
+        if not steps:
+            raise InputError(NO_SNAPSHOT)
+        return steps
+
+
+def _key(spec: RunSpec) -> tuple[str, str, int, int, Fidelity]:
+    return spec.protocol, spec.dataset, spec.tasks, spec.seed, spec.fidelity
+
+
+def _tasks(
+    data_dir: Path | None, protocol: str, dataset: str, n_tasks: int, seed: int, fidelity: Fidelity
+) -> list[Task]:
+    from relive.data.datasets.sources import load_data
+    from relive.data.protocols import tasks_of
+
+    return tasks_of(protocol, load_data(dataset, data_dir, quiet=True), n_tasks, seed, fidelity)
+
+
+def _axes(tasks: list[Task]) -> tuple[Array, Array]:
+    """Return the mean of test samples, and their two principal axes, (inputs, 2)."""
+    each = FOR_AXES // len(tasks)
+    x = np.concatenate([task.test.inputs(slice(0, each)).numpy() for task in tasks]).astype(np.float64)
+    mean = x.mean(0)
+    _, _, v = np.linalg.svd(x - mean, full_matrices=False)
+    return mean, v[:2].T
+
+
+def _model(path: Path, changed: int) -> Model:
+    from relive.inference.opening import opened
+
+    return opened(path, allow_code=False)[1]
+
+
+def _full_model(path: Path, changed: int) -> ContinualClassifier:
+    from relive.classifier.modelfile import load
+
+    return load(path)
+
+
+def _drawn_again(model: ContinualClassifier, x: Array) -> Array | None:
+    """Return an input as the network's feedback connections draw it; None if it has none."""
+    import torch
+
+    from relive._util.seeds import stream
+    from relive.networks.models import ReconstructingClassifier
+
+    net = model.learner_.net
+    if not isinstance(net, ReconstructingClassifier):
+        return None
+    with torch.no_grad():
+        rng = stream(0, "drawing")
+        answers = net.answer(model.features_.inputs(x), rng)
+        again: Array = net.likelihood.draw(answers.reconstruction, rng)[0].numpy()
+    return again
+
+
+def _pixels(x: Array) -> str:
+    """Return numbers in [0, 1] as bytes in base64."""
+    return base64.b64encode((np.clip(x, 0, 1) * 255).round().astype(np.uint8).tobytes()).decode()

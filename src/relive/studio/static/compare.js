@@ -1,0 +1,97 @@
+// Compare: any runs in one table and figure, the paper's tables with verdicts, and grid searches.
+import { get, part } from "./api.js";
+import { state } from "./state.js";
+import { h, shade, copy, loading, problem, empty, table } from "./dom.js";
+import { scatter, widthOf } from "./charts.js";
+
+export const title = "Compare";
+const VIEWS = { own: "Your runs", paper: "The paper", grid: "Grid searches" };
+const PAPER_ORDER = ["class", "domain", "task"]; // the headline first, so that a phone shows it
+
+export function open(root, [named]) {
+  root.append(h("h1", {}, "Side by side"), h("p", { class: "lead" }, "Runs that learned the same tasks, compared seed by seed; and beside the paper’s numbers where they are its experiments."));
+  const tabs = h("div", { class: "tabs no-export", role: "group", "aria-label": "What to compare" }), place = h("div", { style: { marginTop: "16px" } }, loading("Comparing …"));
+  root.append(tabs, place);
+  let found = null, shown = VIEWS[named] ? named : null, group = 0, paper = 0, scenario = null;
+  for (const [name, text] of Object.entries(VIEWS)) tabs.append(h("button", { type: "button", "data-name": name, onclick: () => { shown = name; draw(); } }, text));
+
+  async function ask() {
+    try {
+      found = await get("/api/compare");
+      draw();
+    } catch (error) {
+      place.replaceChildren(problem(error));
+    }
+  }
+  function draw() {
+    if (!found) return;
+    shown ??= found.groups.length || !found.tables.length ? "own" : "paper";
+    for (const button of tabs.children) button.setAttribute("aria-pressed", String(button.dataset.name === shown));
+    place.replaceChildren();
+    ({ own: drawOwn, paper: drawPaper, grid: drawGrid })[shown]();
+    if (found.damaged.length) place.append(h("section", { class: "card" }, h("h2", {}, "Left out"), h("pre", {}, found.damaged.join("\n"))));
+  }
+  const choose = (label, options, value, onChange) => h("label", { class: "no-export" }, label, h("select", { onchange: (event) => { onChange(event.target.value); draw(); } }, options.map(([name, text]) => h("option", { value: name, selected: String(name) === String(value) }, text))));
+
+  function drawOwn() {
+    if (!found.groups.length) return place.append(empty("No finished runs of your own yet", "Start some on the first page.", h("a", { class: "button", href: "#/live" }, "To the first page")));
+    const now = found.groups[Math.min(group, found.groups.length - 1)];
+    if (!now.scenarios.some((s) => s.name === scenario)) scenario = now.scenarios.at(-1).name;
+    const entries = now.entries.filter((entry) => entry.scenario === scenario), pairs = now.pairs.filter((pair) => pair.scenario === scenario);
+    place.append(h("section", { class: "card no-export" }, h("div", { class: "fields runs-to-choose" },
+      choose("What was learned", found.groups.map((g, i) => [i, g.title]), group, (v) => { group = Number(v); }), choose("Scenario", now.scenarios.map((s) => [s.name, s.title]), scenario, (v) => { scenario = v; }))));
+    const card = h("section", { class: "card" });
+    place.append(card);
+    card.append(h("div", { class: "row spread" }, h("h2", {}, now.title), now.command ? h("button", { type: "button", class: "quiet small", onclick: () => copy(now.command, "the command") }, "Copy as command") : null),
+      table("Means", ["method", ...now.headings], entries.map((entry) => [h("span", { class: "key" }, h("span", { class: "dot", style: { background: shade(entry.colour) } }), entry.title), ...entry.cells])),
+      pairs.length ? h("div", { style: { marginTop: "24px" } }, table("Every pair", ["pair", "difference (points)", "seeds", "p", "p (Holm)"], pairs.map((pair) => pair.cells))) : "",
+      h("p", { class: "fine", style: { marginTop: "12px" } }, now.rules));
+    dots(place, entries.flatMap((entry) => entry.runs.map((run) => ({ ...run, title: entry.title, colour: entry.colour }))));
+  }
+
+  function drawPaper() {
+    if (!found.tables.length) return place.append(empty("No runs of the paper’s experiments", "relive paper makes them; relive studio --from reproduction shows those that came with relive."));
+    const now = found.tables[Math.min(paper, found.tables.length - 1)];
+    const order = PAPER_ORDER.map((name) => now.scenarios.findIndex((s) => s.name === name));
+    const cell = (c) => (c === null ? h("td", {}, "–") : h("td", {}, c.ours === null ? h("span", {}, "missing") : h("strong", {}, c.ours), h("small", {}, `n = ${c.n}, paper ${c.paper}`), h("span", { class: `verdict ${c.verdict.replace(" ", "-")}` }, `${c.difference} ${c.said}`)));
+    place.append(h("section", { class: "card no-export" }, h("div", { class: "fields runs-to-choose" }, choose("Table", found.tables.map((t, i) => [i, t.short]), paper, (v) => { paper = Number(v); }), choose("Figure", now.scenarios.map((s) => [s.name, s.title]), scenario ?? "class", (v) => { scenario = v; }))),
+      h("section", { class: "card" }, h("h2", {}, now.title), h("div", { class: "scroll", tabIndex: 0, role: "region", "aria-label": now.title }, h("table", {}, h("caption", { class: "unseen" }, now.title),
+        h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "method"), order.map((i) => h("th", { scope: "col" }, now.scenarios[i].title)))),
+        h("tbody", {}, now.rows.map((row) => h("tr", {}, h("th", { scope: "row" }, row.title, row.bound ? h("small", { class: "fine", style: { display: "block" } }, row.bound) : null), order.map((i) => cell(row.cells[i]))))))),
+        h("p", { class: "fine", style: { marginTop: "12px" } }, now.rules), now.notes.map((note) => h("p", { class: "fine" }, note))));
+    dots(place, now.runs.filter((run) => run.scenario === (scenario ?? "class")));
+    if (found.claims.length) place.append(h("section", { class: "card" }, h("h2", {}, "The paper’s claims"), table("Claims, checked", ["claim", "where", "status"], found.claims.map((c) => [h("span", { style: { whiteSpace: "normal" } }, c.title), c.protocol, h("span", { class: `badge ${{ holds: "good", "does not hold": "bad" }[c.status] || ""}` }, c.status)]), () => false)));
+  }
+
+  function drawGrid() {
+    if (!found.searches.length) return place.append(empty("No grid searches", "relive grid --scenario task --method ewc makes one."));
+    for (const search of found.searches) {
+      place.append(h("details", { class: "card" }, h("summary", {}, search.title), table(search.title, ["settings", "accuracy %", ""], search.tried.map((t) => [t.settings, t.accuracy.toFixed(2), t.best ? "best" : ""]))));
+    }
+  }
+  ask();
+  let asked = 0;
+  return {
+    update(message) {
+      if (message.resized) return draw();
+      if (!message.rows?.some((row) => row.state === "done") || Date.now() - asked < 3000) return;
+      asked = Date.now();
+      ask();
+    },
+  };
+}
+
+// Accuracy against training time: a dot for each run, which leads to it.
+function dots(place, runs) {
+  if (!runs.length) return;
+  const card = h("section", { class: "card" });
+  place.append(card);
+  const width = widthOf(card) - 48, most = Math.max(...runs.map((run) => run.x)) || 1;
+  const rough = most / (width / 90), size = 10 ** Math.floor(Math.log10(rough)), step = size * [1, 2, 5, 10].find((k) => k * size >= rough);
+  const ticks = Array.from({ length: Math.floor((most * 1.05) / step) + 1 }, (_, i) => Number((i * step).toPrecision(3)));
+  const low = Math.max(0, Math.floor((Math.min(...runs.map((run) => run.y)) - 3) / 10) * 10);
+  card.append(h("h2", {}, "Accuracy against training time"), scatter(runs.map((run) => ({ ...run, colour: shade(run.colour), label: `${run.title}, seed ${run.seed}: ${run.y.toFixed(2)} % in ${run.x.toFixed(1)} s` })),
+    { width, height: 320, label: "Accuracy against training time, a dot for each run", axes: { x: [0, most * 1.05], y: [low, 101], xTicks: ticks, yTicks: [low, (low + 100) / 2, 100], xName: "training time (s)" }, onDot: (run) => { if (state.rows.has(run.name)) location.hash = `#/matrix/${part(run.name)}`; } }),
+    h("div", { class: "row" }, [...new Map(runs.map((run) => [run.title, run.colour]))].map(([text, colour]) => h("span", { class: "key" }, h("span", { class: "dot", style: { background: shade(colour) } }), text))),
+    h("details", {}, h("summary", {}, "As a table"), table("Runs", ["run", "seed", "accuracy %", "seconds"], runs.slice(0, 500).map((run) => [run.title, run.seed, run.y.toFixed(2), run.x.toFixed(1)]))));
+}

@@ -1,0 +1,425 @@
+"""The studio in a real browser: the first look, runs from elsewhere, drawing, dreams, models, and access for all.
+
+Runs where a Chromium is found; with RELIVE_REQUIRE_BROWSER=1 a missing one is a failure and not a reason to skip.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from relive.experiments.resultfile import signed, to_bytes
+from relive.experiments.store import RESULT, Store
+from relive.studio import choices
+from tests.report.fake import paper_like, result_of, spec_of
+from tests.studio.served import Served, serving, until
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
+LAPTOP, PHONE = (1400, 900), (390, 844)
+SMALL: dict[str, Any] = {"iters": 100, "hidden": 100, "latent": 20}
+SCRIPT = "<script>document.title = 'owned'</script>"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if chromium is None:
+        reason = "no Chromium on this machine (Debian: apt-get install chromium), so the studio is not tried"
+        if os.environ.get("RELIVE_REQUIRE_BROWSER") == "1":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="module")
+def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The checker of accessibility, which is fetched for these tests alone."""
+    npm, folder = shutil.which("npm"), tmp_path_factory.mktemp("axe")
+    if npm is None:
+        pytest.skip("no npm on this machine, so axe-core cannot be fetched and accessibility is not checked")
+    done = subprocess.run([npm, "install", "--silent", "--no-audit", "--no-fund", "axe-core@4"], cwd=folder)
+    if done.returncode:
+        pytest.skip("npm could not fetch axe-core: accessibility is not checked")
+    return (folder / "node_modules" / "axe-core" / "axe.min.js").read_text()
+
+
+class Visit:
+    """A page of the studio; what it asks of other hosts is refused and recorded, and so are its complaints."""
+
+    def __init__(
+        self,
+        browser: Browser,
+        served: Served,
+        size: tuple[int, int] = LAPTOP,
+        scheme: str = "light",
+        address: str | None = None,
+    ) -> None:
+        self.context = browser.new_context(
+            viewport={"width": size[0], "height": size[1]}, color_scheme="dark" if scheme == "dark" else "light"
+        )
+        self.page: Page = self.context.new_page()
+        self.page.set_default_timeout(60_000)
+        self.complaints: list[str] = []
+        own = f"http://127.0.0.1:{served.port}/"
+        self.page.on("console", lambda message: self.complaints.append(message.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.route(lambda url: not url.startswith((own, "data:", "blob:", "about:")), lambda route: route.abort())
+        self.page.goto(address or served.address)
+
+    def view(self, name: str) -> Page:
+        """Go to a view by its link."""
+        self.page.get_by_role("link", name=name, exact=True).click()
+        return self.page
+
+
+@pytest.fixture(scope="module")
+def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with pytest.MonkeyPatch.context() as patch, serving(tmp_path_factory.mktemp("studio")) as served:
+        patch.setitem(choices.FIRST_SIZES, "digits", SMALL)
+        yield served
+
+
+@pytest.fixture
+def visit(browser: Browser, studio: Served) -> Iterator[Visit]:
+    opened = Visit(browser, studio)
+    yield opened
+    assert opened.complaints == []
+    opened.context.close()
+
+
+@pytest.fixture(scope="module")
+def looked(browser: Browser, studio: Served) -> Served:
+    """The studio after a visitor's first look."""
+    from playwright.sync_api import expect
+
+    opened = Visit(browser, studio)
+    opened.page.get_by_role("button", name="Show me").click()
+    opened.page.get_by_role("heading", name="Forgetting, side by side").wait_for()
+    opened.page.get_by_text("2 of 2 runs").wait_for()
+    expect(opened.page.locator(".runs tbody tr").filter(has_text="%")).to_have_count(2, timeout=60_000)
+    assert opened.complaints == []
+    opened.context.close()
+    return studio
+
+
+def test_the_first_look_shows_that_one_forgets_and_the_other_does_not(looked: Served, visit: Visit) -> None:
+    visit.page.get_by_text("As a table").first.click()
+    rows = visit.page.locator("details table").first.locator("tbody tr").all_inner_texts()
+    cells = [float(text.replace("%", "")) for text in rows[-1].split("\t")[1:]]
+    (none_all, none_first, rtf_all, rtf_first) = cells
+    assert none_all == pytest.approx(20, abs=2)
+    assert none_first == 0
+    assert rtf_all > none_all + 10
+    assert rtf_first > 0
+    assert visit.page.url.endswith("#/live")  # the token is not left in the address
+
+
+def test_a_run_that_is_started_elsewhere_appears_by_itself(looked: Served, visit: Visit) -> None:
+    visit.page.get_by_text("2 of 2 runs").wait_for()
+    words = ["run", "--dataset", "digits", "--method", "slda", "--seed", "9", "--quiet"]
+    words += ["--runs-dir", str(looked.places.store.root)]
+    done = subprocess.Popen([sys.executable, "-m", "relive", *words], stdout=subprocess.DEVNULL)
+    visit.page.get_by_text("3 of 3 runs").wait_for()
+    visit.page.get_by_role("row", name="SLDA").get_by_text("%").first.wait_for()
+    assert done.wait() == 0
+
+
+def test_a_run_of_an_evil_name_is_shown_as_it_is_written(looked: Served, visit: Visit) -> None:
+    spec = replace(spec_of("split", "class", "rtf", 3), method=f"mine.py:{SCRIPT}")
+    looked.places.store.save(replace(result_of(spec), shown={"title": SCRIPT}), [])
+    visit.page.get_by_role("link", name=SCRIPT).wait_for()
+    assert visit.page.title() == "Live · relive studio"
+    shutil.rmtree(looked.places.store.directory(spec))
+    visit.page.get_by_role("link", name=SCRIPT).wait_for(state="detached")
+
+
+def test_runs_are_started_from_the_form_stopped_and_gone_on_with(looked: Served, visit: Visit) -> None:
+    visit.page.get_by_text("Start runs").click()
+    visit.page.get_by_label("None", exact=True).uncheck()
+    for name, value in (("Seed", "5"), ("Steps per task", "3000"), ("Hidden units", "16"), ("Latent variables", "4")):
+        visit.page.get_by_label(name, exact=True).fill(value)
+    visit.page.get_by_role("button", name="Start", exact=True).click()
+    visit.page.get_by_text("task 1 of 5").first.wait_for()
+    visit.page.get_by_role("button", name="Stop").click()
+    visit.page.get_by_role("row", name="stopped").wait_for()
+    visit.page.get_by_role("button", name="Go on").click()
+    visit.page.get_by_role("button", name="Stop").click()
+    visit.page.get_by_role("row", name="stopped").wait_for()
+
+
+def test_the_form_says_what_cannot_be(looked: Served, visit: Visit) -> None:
+    visit.page.get_by_text("Start runs").click()
+    visit.page.get_by_label("Tasks", exact=True).fill("3")
+    visit.page.get_by_label("RtF", exact=True).uncheck()
+    visit.page.get_by_label("None", exact=True).uncheck()
+    visit.page.get_by_role("button", name="Start", exact=True).click()
+    visit.page.get_by_role("alert").get_by_text("at least one method").wait_for()
+    visit.complaints.clear()  # the browser notes every refused request
+
+
+def test_the_matrix_plays_and_a_cell_shows_what_was_wrong(looked: Served, visit: Visit) -> None:
+    visit.view("Matrix")
+    cells = visit.page.locator("svg .cell")
+    cells.first.wait_for()
+    assert cells.count() == 50
+    visit.page.get_by_role("slider").fill("1")
+    assert cells.count() == 10
+    visit.page.get_by_role("button", name="Play").click()
+    cells.nth(10).wait_for()
+    visit.page.get_by_role("slider").fill("5")
+    visit.page.get_by_role("button", name="after task 5, on task 1: 0.0 %").first.press("Enter")
+    visit.page.get_by_text("48 of 48 test samples are wrong").wait_for()
+    assert visit.page.locator(".pictures canvas").count() == 24
+    assert visit.page.get_by_text("0 → ").count() > 0
+
+
+def test_dreams_are_shown_by_class_and_on_a_map(looked: Served, visit: Visit) -> None:
+    visit.view("Dreams")
+    visit.page.get_by_role("heading", name="RtF, seed 1, after task 5").wait_for()
+    assert visit.page.locator(".classes > div").count() == 10
+    assert visit.page.locator(".pictures canvas").count() > 0
+    dots = visit.page.locator("circle").count()
+    visit.page.get_by_role("slider").fill("1")
+    visit.page.get_by_role("heading", name="RtF, seed 1, after task 1").wait_for()
+    assert visit.page.locator(".classes > div").count() == 2
+    assert dots > 300
+
+
+def test_a_method_that_dreams_of_nothing_says_so(looked: Served, visit: Visit) -> None:
+    visit.view("Dreams")
+    visit.page.get_by_role("combobox").select_option(label="None, seed 1 (digits, split, Class-IL, 5 × 100 steps)")
+    visit.page.get_by_role("alert").get_by_text("generates nothing").wait_for()
+    visit.complaints.clear()
+
+
+def draw_nought(page: Page) -> None:
+    """Draw a 0 with the mouse."""
+    box = page.locator(".pad").bounding_box()
+    assert box is not None
+    turns = [2 * math.pi * i / 24 for i in range(25)]
+    points = [(0.5 + 0.22 * math.sin(t), 0.5 - 0.36 * math.cos(t)) for t in turns]
+    at = [(box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in points]
+    page.mouse.move(*at[0])
+    page.mouse.down()
+    for place in at:
+        page.mouse.move(*place)
+    page.mouse.up()
+
+
+def test_a_digit_is_drawn_and_two_networks_answer(looked: Served, visit: Visit) -> None:
+    visit.view("Draw")
+    draw_nought(visit.page)
+    visit.page.locator(".answer").nth(1).wait_for()
+    visit.page.get_by_role("slider").fill("1")
+    assert visit.page.locator(".answer").all_inner_texts() == ["0", "0"]
+    visit.page.get_by_role("slider").fill("5")
+    none, rtf = visit.page.locator(".answer").all_inner_texts()
+    assert none in ("8", "9")  # the digits that it learned last
+    assert rtf == "0"
+    assert visit.page.get_by_label("the drawing, drawn again by the network").count() == 1
+    visit.page.get_by_role("button", name="Clear").click()
+    assert visit.page.locator(".answer").count() == 0
+
+
+def test_a_model_is_taught_asked_made_to_forget_and_rolled_back(looked: Served, visit: Visit, tmp_path: Path) -> None:
+    from playwright.sync_api import expect
+
+    rng = np.random.default_rng(0)
+    for season, names in (("spring", ["rose", "tulip"]), ("summer", ["aster", "<b>iris</b>"])):
+        rows = [
+            f"{rng.normal(3 * k + (season == 'summer') * 6):.3f},{rng.normal(k):.3f},{name}"
+            for k, name in enumerate(names)
+            for _ in range(30)
+        ]
+        (tmp_path / f"{season}.csv").write_text("\n".join(["width,height,species", *rows]) + "\n")
+    page = visit.view("Models")
+    page.get_by_label("Name of the new model").fill("flowers")
+    page.get_by_label("Method").select_option("slda")
+    page.get_by_label("Choose a file").set_input_files(tmp_path / "spring.csv")
+    expect(page.get_by_label("Column of labels")).to_have_value("species")
+    page.get_by_role("button", name="Teach").click()
+    page.get_by_role("heading", name="Learned").wait_for()
+    page.get_by_role("row", name="tulip").wait_for()
+    page.get_by_label("Choose a file").set_input_files(tmp_path / "summer.csv")
+    page.get_by_role("button", name="Teach").click()
+    page.get_by_role("row", name="<b>iris</b>").wait_for()
+    page.get_by_role("button", name="Evaluate").click()
+    page.get_by_role("heading", name="How good it is").wait_for()
+    assert float(page.locator(".big-number").inner_text().split()[0]) > 80
+    page.get_by_role("button", name="Predict").click()
+    page.get_by_text("60 answers").wait_for()
+    page.get_by_role("button", name="Forget rose").click()
+    page.get_by_role("heading", name="Forgotten").wait_for()
+    page.get_by_role("row", name="aster").wait_for()
+    assert page.get_by_role("row", name="rose").count() == 0
+    page.get_by_role("button", name="Roll back").click()
+    page.get_by_role("row", name="rose").wait_for()
+    page.get_by_role("button", name="Teach").click()  # the same once more
+    page.get_by_role("alert").get_by_text("has learned summer.csv already").wait_for()
+    visit.complaints.clear()
+
+
+def test_own_runs_are_compared_and_a_dot_leads_to_its_run(looked: Served, visit: Visit) -> None:
+    page = visit.view("Compare")
+    page.get_by_role("row", name="None − RtF").wait_for()
+    assert page.locator("circle").count() == 2
+    page.locator("circle").first.click()
+    page.get_by_role("heading", name="Accuracy by task").wait_for()
+    page.get_by_role("heading", name="None, seed 1").wait_for()
+
+
+def test_the_papers_tables_have_verdicts_and_the_headline_first(browser: Browser, tmp_path: Path) -> None:
+    store = Store(tmp_path / "theirs")
+    for result in paper_like("split", 1):
+        if result.spec.method in ("none", "rtf"):
+            store.save(result, [])
+    with serving(tmp_path, store.root) as served:
+        opened = Visit(browser, served, PHONE)
+        page = opened.view("Compare")
+        page.get_by_role("button", name="The paper").click()
+        row = page.get_by_role("row", name="RtF").first
+        row.wait_for()
+        cells = row.locator("td").all_inner_texts()
+        assert [cell.split("paper ")[1][:5] for cell in cells] == ["92.56", "97.31", "99.66"]
+        assert all("in range" in cell for cell in cells)
+        box = page.get_by_role("columnheader", name="Class-IL").bounding_box()
+        assert box is not None
+        assert box["x"] + 60 < PHONE[0]
+        assert opened.complaints == []
+        opened.context.close()
+
+
+def test_what_is_shown_is_exported_as_a_file_that_needs_no_network(
+    looked: Served, visit: Visit, tmp_path: Path
+) -> None:
+    visit.view("Dreams")
+    visit.page.locator(".pictures canvas").first.wait_for()
+    with visit.page.expect_download() as downloading:
+        visit.page.get_by_role("button", name="Export").click()
+    path = tmp_path / "dreams.html"
+    downloading.value.save_as(path)
+    requests: list[str] = []
+    context = visit.context.browser.new_context()  # type: ignore[union-attr]
+    page = context.new_page()
+    page.on("request", lambda request: requests.append(request.url))
+    page.goto(path.as_uri())
+    assert [url for url in requests if not url.startswith("data:")] == [path.as_uri()]
+    assert page.locator("img.picture").count() > 0
+    assert page.evaluate("[...document.images].every((i) => i.naturalWidth > 0)")
+    assert page.locator("script").count() == 0
+    context.close()
+
+
+def test_without_the_token_the_page_says_where_it_is(browser: Browser, studio: Served) -> None:
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(studio.address.partition("#")[0])
+    page.get_by_text("Open the address from the terminal").wait_for()
+    context.close()
+
+
+VIEWS = {
+    "Live": ".runs",
+    "Matrix": "svg .cell",
+    "Dreams": ".classes",
+    "Draw": ".answer",
+    "Models": ".drop",
+}  # and what they show
+
+
+@pytest.mark.parametrize("size", [LAPTOP, PHONE], ids=["laptop", "phone"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_view_can_be_used_by_everybody(
+    looked: Served, browser: Browser, axe: str, size: tuple[int, int], scheme: str
+) -> None:
+    opened = Visit(browser, looked, size, scheme)
+    opened.page.get_by_text("Start runs").click()
+    opened.page.get_by_label("Hidden units").wait_for()
+    opened.page.evaluate(axe)
+    for name, sign in VIEWS.items():
+        opened.view(name)
+        if name == "Draw":
+            draw_nought(opened.page)
+        opened.page.locator(sign).first.wait_for()
+        found = opened.page.evaluate("axe.run().then((r) => r.violations.map((v) => [v.id, v.nodes[0].html]))")
+        assert (name, found) == (name, [])
+        assert opened.page.evaluate("document.documentElement.scrollWidth") <= size[0]
+    assert opened.complaints == []
+    opened.context.close()
+
+
+def test_five_thousand_runs_are_usable_within_a_second_and_scroll_smoothly(browser: Browser, tmp_path: Path) -> None:
+    store, like = Store(tmp_path / "runs"), result_of(spec_of("split", "class", "rtf", 1, iters=100))
+    for seed in range(5000):  # as Store.save does, without waiting for the disk
+        spec = replace(like.spec, seed=seed)
+        store.directory(spec).mkdir(parents=True)
+        (store.directory(spec) / RESULT).write_bytes(to_bytes(signed(replace(like, spec=spec).to_json())))
+    with serving(tmp_path) as served:
+        until(lambda: served.first_event()["ready"], every=0.3)
+        opened = Visit(browser, served, address="about:blank")
+        metrics = opened.context.new_cdp_session(opened.page)
+        metrics.send("Performance.enable", {"timeDomain": "threadTicks"})  # the processor's time: others may be at work
+
+        def seconds() -> float:
+            found = metrics.send("Performance.getMetrics")["metrics"]
+            return float(next(metric["value"] for metric in found if metric["name"] == "TaskDuration"))
+
+        before, asked = seconds(), time.process_time()
+        opened.page.goto(served.address)
+        opened.page.get_by_text("5,000 of 5,000 runs").wait_for()
+        assert seconds() - before + time.process_time() - asked < 1
+        assert opened.page.locator(".runs tbody tr").count() < 60
+        before = seconds()
+        opened.page.evaluate(
+            """async () => {
+              for (let i = 0; i < 100; i++) {
+                document.querySelector(".runs").scrollTop += 1500;
+                await new Promise(requestAnimationFrame);
+              }
+            }"""
+        )
+        assert (seconds() - before) / 100 < 1 / 30  # for each frame
+        assert opened.complaints == []
+        opened.context.close()
+
+
+def test_a_page_that_is_left_open_does_not_grow(browser: Browser, tmp_path: Path) -> None:
+    like = result_of(spec_of("split", "class", "rtf", 1, iters=100))
+    with serving(tmp_path) as served:
+        opened = Visit(browser, served)
+        opened.page.get_by_text("See a network forget").wait_for()
+        metrics = opened.context.new_cdp_session(opened.page)
+
+        def finish(first: int, last: int) -> float:
+            """Have runs be finished while the page watches, and return the bytes that it then uses."""
+            for seed in range(first, last):
+                spec = replace(like.spec, seed=seed)
+                served.places.store.directory(spec).mkdir(parents=True)
+                content = to_bytes(signed(replace(like, spec=spec).to_json()))
+                (served.places.store.directory(spec) / RESULT).write_bytes(content)
+            opened.page.get_by_text(f"{last} of {last} runs").wait_for()
+            metrics.send("HeapProfiler.collectGarbage")
+            return float(metrics.send("Runtime.getHeapUsage")["usedSize"])
+
+        rounds = [finish(100 * k, 100 * (k + 1)) for k in range(5)]
+        assert rounds[-1] - rounds[0] < 400 * 5000  # a row of a run, and little else
+        opened.context.close()
