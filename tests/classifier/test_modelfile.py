@@ -225,6 +225,7 @@ class TestDamage:
             {"seed": 2**63},
             {"dreamt": {"0": "1"}},
             {"dreamt": {"9": 0.5}},
+            {"dreamt": {"0": 0.0}},
             {"changes": [{"what": "explode", "labels": [1], "into": None, "changed_at": ""}]},
             {"changes": [{"what": "rename", "labels": [1], "into": None, "changed_at": ""}]},
             {"changes": [{"what": "forget", "labels": [[]], "into": None, "changed_at": ""}]},

@@ -274,7 +274,8 @@ def _dreamt(said: Any, n_labels: int) -> dict[int, float] | None:
     if said is None:
         return None
     shares = {int(c): schema.number(share, "dreamt", 0, 1) for c, share in schema.record(said, "dreamt").items()}
-    require(all(c in range(n_labels) for c in shares), "its shares of what is replayed")
+    some = not shares or sum(shares.values()) > 0
+    require(some and all(c in range(n_labels) for c in shares), "its shares of what is replayed")
     return shares
 
 
