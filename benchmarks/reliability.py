@@ -89,9 +89,7 @@ def summary(kept: dict[str, Any]) -> str:
     if "fuzz" in kept:
         targets = kept["fuzz"]["targets"].values()
         n, failed = sum(t["cases"] for t in targets), sum(len(t["failed"]) for t in targets)
-        lines.append(
-            f"- {n:,} damaged files and command lines, as many others in CI for every commit: {failed} crashed or hung."
-        )
+        lines.append(f"- {n:,} damaged files and command lines, as many in every run of CI: {failed} crashed or hung.")
     for soak in kept.get("soak", []):
         n = sum(soak["faults"].values())
         lines.append(
