@@ -287,6 +287,7 @@ def quick(model: Any) -> Any:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LEARNERS)
 def test_every_learner_learns_and_says_what_it_keeps(name: str) -> None:
     if LEARNERS[name].family == RIVER:

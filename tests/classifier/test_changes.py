@@ -128,6 +128,7 @@ def test_merging_in_closed_form_is_having_learned_one_class(method: str, scenari
     assert_close(asked(taught(model, [(1, 4)], called=both)), asked(taught(at_once, [(1, 4)], called=both)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "scenario"),
     [(m, s) for m in ("rtf", "bir", "dgr", "ewc", "lwf", "generative-classifier", "er", "icarl") for s in SCENARIOS],
@@ -158,6 +159,7 @@ def test_a_network_forgets_and_merges_and_goes_on(method: str, scenario: str, tm
     assert set(model.classes_) == {"nil", "one", "even", "five", "three"}, "what was forgotten may come again"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["rtf", "bir", "dgr-distill"])
 def test_replay_of_a_forgotten_class_stops(method: str) -> None:
     model = ContinualClassifier(method, hidden=64, latent=16, iterations=400)

@@ -38,6 +38,7 @@ def test_the_rule_as_it_is_written(scenario: str, encoder: str | None, shape: An
     assert model.choice_.reason
 
 
+@pytest.mark.slow
 def test_it_is_decided_once_and_learns_what_the_method_itself_learns(tmp_path: Path) -> None:
     auto, named = ContinualClassifier(shape=(8, 8)), ContinualClassifier("discriminant", shape=(8, 8))
     for classes in ((0, 1), (2, 3), (4, 5)):

@@ -102,6 +102,7 @@ def test_a_run_refuses_a_protocol_that_changed(tmp_path: Path) -> None:
         run(spec)
 
 
+@pytest.mark.slow
 def test_workers_do_the_same(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(PROTOCOL)
     path = npz(tmp_path / "my.npz")

@@ -39,6 +39,7 @@ def assert_same_answers(model: ContinualClassifier, folder: Path, x: Array, task
     assert labels.tolist() == model.predict(x, task).tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("likelihood", ["bernoulli", "gaussian"])
 @pytest.mark.parametrize(("method", "scenario"), SUPPORTED)
 def test_every_method_answers_the_same_in_onnxruntime(
@@ -48,6 +49,7 @@ def test_every_method_answers_the_same_in_onnxruntime(
     assert_same_answers(model, tmp_path, *questions(model))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(8, 8), (17, 20), (9, 9, 3), (3, 9, 11)])
 @pytest.mark.parametrize(("method", "encoder"), [("none", "conv"), ("analytic", "random"), ("none", "random-flat")])
 def test_every_encoder_gives_the_same_features(method: str, encoder: str, shape: Any, tmp_path: Path) -> None:
@@ -67,6 +69,7 @@ def test_labels_of_every_kind(labels: Any, tmp_path: Path) -> None:
     assert_same_answers(model, tmp_path, PIXELS[:60] / 16, None)
 
 
+@pytest.mark.slow
 def test_every_operator_is_used_by_some_model(tmp_path: Path) -> None:
     """What no model needs is not there."""
     models = [learned(method, scenario, "gaussian") for method, scenario in SUPPORTED]

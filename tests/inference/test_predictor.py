@@ -124,6 +124,7 @@ def test_domains_that_are_told_apart_answer_as_with_torch(scenario: str, tmp_pat
     assert (abs(found - model.predict_proba(x, task)) <= 1e-5 + rounding(model, x, task)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "scenario"), SUPPORTED)
 def test_classes_that_were_changed_answer_as_with_torch(method: str, scenario: str, tmp_path: Path) -> None:
     model = copy.copy(learned(method, scenario)).rename("digit 0", "zero").merge(["digit 1", "digit 2"], "one or two")

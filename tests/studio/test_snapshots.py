@@ -31,6 +31,7 @@ def spec_of(method: str, scenario: str, **changes: Any) -> RunSpec:
     return make_spec("split", scenario, method, settings=settings, **{"dataset": TINY} | small | changes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "scenario"), CASES)
 def test_every_snapshot_answers_as_the_learner_did(method: str, scenario: str, tmp_path: Path) -> None:
     spec = spec_of(method, scenario)
