@@ -1,11 +1,14 @@
-"""What tests of several folders share: one thread, small data sets, MNIST fetched once, and a cache of their own."""
+"""What tests of several folders share: one thread, small data sets, MNIST, a browser, and a cache of their own."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import portalocker
 import pytest
@@ -17,6 +20,19 @@ from relive.data.datasets.recipes import MNIST
 from relive.data.datasets.sources import load_data
 from relive.methods import METHODS
 from tests.plain import tiny_dataset
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+FLAGS = [  # of the browser: no sandbox within a container, and nothing that asks the network
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 
 # Started in the background, a shell has us ignore Ctrl-C, and processes that tests start would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -96,3 +112,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if is_slow(item.path):
             item.add_marker(pytest.mark.slow)
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A real one; with RELIVE_REQUIRE_BROWSER=1 a missing one is a failure and not a reason to skip."""
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if chromium is None:
+        reason = "no Chromium on this machine (Debian: apt-get install chromium), so pages are not tried in a browser"
+        if os.environ.get("RELIVE_REQUIRE_BROWSER") == "1":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
+        yield started
+        started.close()

@@ -6,7 +6,6 @@ Runs where a Chromium is found; with RELIVE_REQUIRE_BROWSER=1 a missing one is a
 from __future__ import annotations
 
 import math
-import os
 import shutil
 import subprocess
 import sys
@@ -28,26 +27,9 @@ from tests.studio.served import Served, serving, until
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
 LAPTOP, PHONE = (1400, 900), (390, 844)
 SMALL: dict[str, Any] = {"iters": 100, "hidden": 100, "latent": 20}
 SCRIPT = "<script>document.title = 'owned'</script>"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if chromium is None:
-        reason = "no Chromium on this machine (Debian: apt-get install chromium), so the studio is not tried"
-        if os.environ.get("RELIVE_REQUIRE_BROWSER") == "1":
-            pytest.fail(reason)
-        pytest.skip(reason)
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
-        yield started
-        started.close()
 
 
 @pytest.fixture(scope="module")
