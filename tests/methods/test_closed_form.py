@@ -20,7 +20,7 @@ from relive.methods.closed_form import ClosedForm
 from relive.methods.ridge import best_fit, fit
 from relive.methods.scaled import Scaled
 from relive.methods.slda import linear_discriminant
-from relive.methods.sums import Sums
+from relive.methods.sums import Sums, half, whole
 from relive.networks.pictures import Picture
 from relive.networks.random_features import ConvolutionalFeatures
 from tests import plain
@@ -309,3 +309,14 @@ def test_walking_down_the_valley_finds_the_best_of_all_strengths(n: int, noise: 
     fits = {place: fit(Scaled.of(sums), 10.0**place) for place in np.arange(-6, 2.5, 0.5)}
     order = sorted(fits, key=lambda place: (fits[place].error, fits[place].misfit))
     assert np.log10(best_fit(Scaled.of(sums))[0]) == pytest.approx(order[0])
+
+
+@pytest.mark.parametrize("d", [1, 63, 64, 65, 200])
+def test_products_are_symmetric_to_the_last_bit(d: int) -> None:
+    sums = Sums(torch.zeros(2).double(), torch.zeros(2, d).double(), torch.zeros(d, d).double())
+    h = torch.randn(33, d, generator=torch.Generator().manual_seed(d), dtype=torch.float64)
+    sums.add(h, torch.arange(33) % 2)
+    assert sums.products is not None
+    torch.testing.assert_close(sums.products, h.T @ h)
+    assert torch.equal(sums.products, sums.products.T)
+    assert torch.equal(whole(half(sums.products), d), sums.products)

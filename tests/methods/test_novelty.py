@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import torch
 
 from relive.methods.catalogue import NOVELTY_RIDGE
 from relive.methods.novelty import Novelty
+from relive.methods.scaled import Scaled
 from relive.methods.sums import Sums
 
 
-def test_both_distances_from_sums_are_those_from_samples() -> None:
+@pytest.mark.parametrize("d", [5, 300])  # of many features only the space that few samples span is looked at
+def test_both_distances_from_sums_are_those_from_samples(d: int) -> None:
     rng = np.random.default_rng(0)
-    h = rng.normal(size=(60, 5)) @ rng.normal(size=(5, 5))
+    h = rng.normal(size=(60, d)) @ rng.normal(size=(d, d))
     y = np.arange(60) % 3
     h[y == 1] += 4
-    sums = Sums(torch.zeros(3).double(), torch.zeros(3, 5).double(), torch.zeros(5, 5).double())
+    sums = Sums(torch.zeros(3).double(), torch.zeros(3, d).double(), torch.zeros(d, d).double())
     sums.add(torch.from_numpy(h), torch.from_numpy(y))
-    asked = np.concatenate([h[:4], h[:2] + 30])
+    asked = np.concatenate([h[:4], h[:2] + 30, rng.normal(size=(2, d))])
+    features = Scaled.of(sums)
+    assert (features.axes.basis is not None) == (d > 180)
 
     scale = h.std(0)
     within = sum((h[y == c] - h[y == c].mean(0)).T @ (h[y == c] - h[y == c].mean(0)) for c in range(3)) / 60
-    inverse = np.linalg.inv(within / np.outer(scale, scale) + NOVELTY_RIDGE * np.eye(5))
-    general = np.linalg.inv(np.cov(h.T, bias=True) / np.outer(scale, scale) + NOVELTY_RIDGE * np.eye(5))
-    for row, (near, relative) in zip(asked, Novelty.of(sums)(torch.from_numpy(asked)).tolist(), strict=True):
+    inverse = np.linalg.inv(within / np.outer(scale, scale) + NOVELTY_RIDGE * np.eye(d))
+    general = np.linalg.inv(np.cov(h.T, bias=True) / np.outer(scale, scale) + NOVELTY_RIDGE * np.eye(d))
+    for row, (near, relative) in zip(asked, Novelty.of(features)(torch.from_numpy(asked)).tolist(), strict=True):
         differences = [(row - h[y == c].mean(0)) / scale for c in range(3)]
         expected = min(d @ inverse @ d for d in differences)
         middle = (row - h.mean(0)) / scale
@@ -35,5 +40,5 @@ def test_what_lies_far_away_is_newer_than_what_was_learned() -> None:
     h = torch.randn(200, 8, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     sums = Sums(torch.zeros(2).double(), torch.zeros(2, 8).double(), torch.zeros(8, 8).double())
     sums.add(h, torch.arange(200) % 2)
-    found = Novelty.of(sums)
+    found = Novelty.of(Scaled.of(sums))
     assert found(h + 10)[:, 0].min() > found(h)[:, 0].max()

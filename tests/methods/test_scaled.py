@@ -33,7 +33,7 @@ def in_all_features(sums: Sums, monkeypatch: pytest.MonkeyPatch) -> Scaled:
     with monkeypatch.context() as patched:
         patched.setattr(scaled, "FEWER", float("inf"))
         features = Scaled.of(sums)
-    assert features.basis is None
+    assert features.axes.basis is None
     return features
 
 
@@ -45,7 +45,8 @@ def test_both_closed_forms_are_the_same_in_the_basis(ridge: float, monkeypatch: 
     for a, b in zip(linear_discriminant(small, ridge), linear_discriminant(large, ridge), strict=True):
         torch.testing.assert_close(a, b, rtol=1e-6, atol=1e-6 * float(b.abs().max()))
     one, other = fit(small, ridge), fit(large, ridge)
-    torch.testing.assert_close(small.unscaled(one.weight.T), large.unscaled(other.weight.T), rtol=1e-6, atol=1e-9)
+    a, b = (features.axes.unscaled(found.weight.T) for features, found in ((small, one), (large, other)))
+    torch.testing.assert_close(a, b, rtol=1e-6, atol=1e-9)
     assert one.residual == pytest.approx(other.residual, rel=1e-6)
     assert one.misfit == pytest.approx(other.misfit, rel=1e-8)
 
@@ -70,5 +71,5 @@ def test_no_basis_is_taken_that_would_leave_something_out() -> None:
     """As where two of three classes were forgotten whose part of the products is not known."""
     sums = sums_of(*few_samples())
     left = Sums(sums.count / 4, sums.total / 4, None if sums.products is None else sums.products / 4)
-    assert Scaled.of(sums).basis is not None
-    assert Scaled.of(left).basis is None
+    assert Scaled.of(sums).axes.basis is not None
+    assert Scaled.of(left).axes.basis is None

@@ -26,7 +26,6 @@ from relive.methods.catalogue import METHODS
 from relive.methods.closed_form import ClosedForm
 from relive.methods.ridge import FLOOR, best_fit, fit, targets_variance
 from relive.methods.scaled import Scaled
-from relive.methods.sums import Sums
 from relive.networks import Sizes
 from relive.networks.encoders import encoder_size
 
@@ -45,17 +44,16 @@ class Analytic(ClosedForm):
     def width(self, sizes: Sizes, forgettable: bool = False) -> int:
         return width_within(self.numbers, sizes, forgettable=forgettable)
 
-    def readout(self, sums: Sums) -> tuple[Tensor, Tensor]:
-        return ridge_readout(sums, self.ridge)
+    def readout(self) -> tuple[Tensor, Tensor]:
+        return ridge_readout(self.scaled(), self.ridge)
 
 
-def ridge_readout(sums: Sums, ridge: float = 0.0) -> tuple[Tensor, Tensor]:
+def ridge_readout(features: Scaled, ridge: float = 0.0) -> tuple[Tensor, Tensor]:
     """Return weights (classes, features) and biases (classes,) of a strength, or of the best one."""
-    features = Scaled.of(sums)
     best = fit(features, ridge) if ridge else best_fit(features)[1]
     sigma2 = (best.residual + FLOOR) * max(targets_variance(features), 1e-12) / len(features.share)
-    weight = features.unscaled(best.weight.T) / sigma2  # (classes, features)
-    return weight, features.share / sigma2 - weight @ features.middle
+    weight = features.axes.unscaled(best.weight.T) / sigma2  # (classes, features)
+    return weight, features.share / sigma2 - weight @ features.axes.middle
 
 
 def width_within(numbers: float, sizes: Sizes, per_class: int = 0, forgettable: bool = False) -> int:

@@ -38,7 +38,8 @@ from relive.core.sources import Part
 from relive.core.state import check_form
 from relive.data.tasks import Task
 from relive.methods.novelty import Novelty
-from relive.methods.sums import Sums, add_products, half, move_products, whole
+from relive.methods.scaled import Scaled
+from relive.methods.sums import Sums, add_products, half, mirror, move_products, whole
 from relive.networks import Classifier, Sizes
 from relive.networks.blocks import full_width
 from relive.networks.head import OFF
@@ -58,7 +59,8 @@ class ClosedForm(Method, ABC):
     sums_: Sums | None = None
     by_class_: list[Tensor]  # where classes are forgettable: the products of each, instead of those of all
     settled_ = True
-    novelty_: Novelty | None = None  # made when it is asked for
+    scaled_: Scaled | None = None  # made when they are asked for
+    novelty_: Novelty | None = None
     width_ = 0  # features that an encoder is asked for, once that is known
 
     def build(self, problem: Problem, rng: torch.Generator) -> Classifier:
@@ -94,7 +96,7 @@ class ClosedForm(Method, ABC):
         return sizes.hidden
 
     @abstractmethod
-    def readout(self, sums: Sums) -> tuple[Tensor, Tensor]:
+    def readout(self) -> tuple[Tensor, Tensor]:
         """Return the output layer: weights (classes, features) and biases (classes,), of classes that have samples."""
 
     def cells(self, task: int) -> Tensor:
@@ -144,7 +146,7 @@ class ClosedForm(Method, ABC):
 
     def unsettle(self) -> None:
         """Have what follows from the sums be computed anew when it is needed next."""
-        self.settled_, self.novelty_ = False, None
+        self.settled_, self.scaled_, self.novelty_ = False, None, None
 
     def unshare(self) -> None:
         """Have sums of one's own, which can be added to in place: until then copies of a method share them."""
@@ -174,6 +176,7 @@ class ClosedForm(Method, ABC):
             within = products - (means.T * count) @ means  # n Σ
             products -= within * (count[cells].sum() / self.sums.n)
             products -= (means[cells].T * count[cells]) @ means[cells]
+            mirror(products)
         for cell in cells if self.by_class_ else ():
             self.by_class_[cell] = torch.zeros_like(self.by_class_[cell])
         self.sums.count[cells] = 0
@@ -198,28 +201,34 @@ class ClosedForm(Method, ABC):
     def settle(self, net: Classifier) -> None:
         if self.settled_:
             return
-        there = self.sums.count > 0
         with positive():
-            weight, bias = self.readout(self.of_classes(there))
+            weight, bias = self.readout()
+        there = self.sums.count > 0
         net.head.weight.zero_()
         net.head.bias.fill_(OFF)
         net.head.weight[there] = weight.to(net.head.weight.dtype)
         net.head.bias[there] = bias.to(net.head.bias.dtype)
         self.settled_ = True
 
-    def of_classes(self, there: Tensor) -> Sums:
-        """Return the sums of the classes that have samples, (classes,) bool."""
-        products = self.sums.products
+    def counted(self) -> Sums:
+        """Return the sums of the classes that have samples."""
+        there, products = self.sums.count > 0, self.sums.products
         if self.by_class_:
             products = torch.stack([p for p, some in zip(self.by_class_, there, strict=True) if some]).sum(0)
         return Sums(self.sums.count[there], self.sums.total[there], products)
+
+    def scaled(self) -> Scaled:
+        """Return features as they are solved with; they are kept until more is counted, unless they are large."""
+        features = self.scaled_ or Scaled.of(self.counted())
+        self.scaled_ = None if features.axes.basis is None else features
+        return features
 
     def novelty(self, net: Classifier, x: Tensor) -> Tensor | None:
         if not self.needs_products:
             return None
         if self.novelty_ is None:
             with positive():
-                self.novelty_ = Novelty.of(self.of_classes(self.sums.count > 0))
+                self.novelty_ = Novelty.of(self.scaled())
         return self.novelty_(net.encoder(x).double())
 
     def scores(self, net: Classifier, x: Tensor) -> Tensor:
@@ -274,7 +283,7 @@ class ClosedForm(Method, ABC):
         elif self.sums.products is not None:
             products = whole(state["products"], d)
         self.sums_ = Sums(state["count"].clone(), state["total"].clone(), products)
-        self.settled_, self.novelty_ = True, None  # the output layer was stored too
+        self.settled_, self.scaled_, self.novelty_ = True, None, None  # the output layer was stored too
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """Return a method that goes on by itself; sums are shared until one of both adds to them."""

@@ -30,9 +30,8 @@ from relive.methods.analytic import ridge_readout, width_within
 from relive.methods.catalogue import FLOOR, METHODS, WEIGHT, WEIGHT_ON_AXES
 from relive.methods.closed_form import ClosedForm, positive
 from relive.methods.ridge import chosen_ridge
-from relive.methods.scaled import Scaled
 from relive.methods.slda import linear_discriminant
-from relive.methods.sums import Sums, add_products, half, move_products, whole
+from relive.methods.sums import add_products, half, move_products, whole
 from relive.networks import Classifier, Sizes
 from relive.networks.encoders import encoder_size
 from relive.networks.head import OFF
@@ -85,10 +84,10 @@ class Discriminant(ClosedForm):
         super().move(source, target)
         move_products(self.squares, source, target)
 
-    def readout(self, sums: Sums) -> tuple[Tensor, Tensor]:
+    def readout(self) -> tuple[Tensor, Tensor]:
+        features = self.scaled()
         if not self.n_inputs_:
-            return ridge_readout(sums)
-        features = Scaled.of(sums)
+            return ridge_readout(features)
         return linear_discriminant(features, chosen_ridge(features))
 
     @torch.no_grad()

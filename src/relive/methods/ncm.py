@@ -14,7 +14,6 @@ from torch import Tensor
 
 from relive.methods.catalogue import METHODS
 from relive.methods.closed_form import ClosedForm
-from relive.methods.sums import Sums
 
 
 class NCM(ClosedForm):
@@ -23,6 +22,6 @@ class NCM(ClosedForm):
     facts: ClassVar = METHODS["ncm"]
     needs_products = False
 
-    def readout(self, sums: Sums) -> tuple[Tensor, Tensor]:
-        means = sums.means
+    def readout(self) -> tuple[Tensor, Tensor]:
+        means = self.counted().means
         return means, -0.5 * means.square().sum(1)

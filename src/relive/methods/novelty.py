@@ -7,8 +7,10 @@ and with a ridge added,
     r(h) = d(h) - (h - m)^\top \Sigma_t^{-1} (h - m)
 
 The first is large where features are unlike those of every class, the second where they are more unlike every class
-than unlike samples in general. Lee et al. (2018), "A simple unified framework for detecting out-of-distribution
-samples", NeurIPS; Ren et al. (2021), "A simple fix to Mahalanobis distance for improving near-OOD detection".
+than unlike samples in general. Where samples are few, both are computed in the space that these span
+(:mod:`relive.methods.scaled`); what of h lies outside adds its square over the ridge to either distance. Lee et al.
+(2018), "A simple unified framework for detecting out-of-distribution samples", NeurIPS; Ren et al. (2021), "A simple
+fix to Mahalanobis distance for improving near-OOD detection".
 """
 
 from __future__ import annotations
@@ -19,8 +21,7 @@ import torch
 from torch import Tensor
 
 from relive.methods.catalogue import NOVELTY_RIDGE
-from relive.methods.scaled import scales
-from relive.methods.sums import Sums
+from relive.methods.scaled import Axes, Scaled
 
 
 @dataclass(frozen=True)
@@ -29,28 +30,25 @@ class Metric:
 
     Attributes
     ----------
-    scale
-        (features,) what features are divided by.
     root
-        (features, features) the Cholesky factor of the covariance.
+        (r, r) the Cholesky factor of the covariance.
     centres
-        (centres, features) multiplied by the root's inverse.
+        (centres, r) multiplied by the root's inverse.
     """
 
-    scale: Tensor
     root: Tensor
     centres: Tensor
 
     @classmethod
-    def of(cls, covariance: Tensor, scale: Tensor, centres: Tensor) -> Metric:
+    def of(cls, covariance: Tensor, centres: Tensor) -> Metric:
         """Return the distance that a covariance gives."""
-        eye = torch.eye(len(scale), dtype=scale.dtype, device=scale.device)
-        root = torch.linalg.cholesky(covariance / torch.outer(scale, scale) + NOVELTY_RIDGE * eye)
-        return cls(scale, root, _whitened(centres / scale, root))
+        eye = torch.eye(len(covariance), dtype=covariance.dtype, device=covariance.device)
+        root = torch.linalg.cholesky(covariance + NOVELTY_RIDGE * eye)
+        return cls(root, _whitened(centres, root))
 
-    def __call__(self, h: Tensor) -> Tensor:
+    def __call__(self, rows: Tensor) -> Tensor:
         """Return the squared distance of each row to the nearest centre, (n,)."""
-        distances: Tensor = torch.cdist(_whitened(h / self.scale, self.root), self.centres).square()
+        distances: Tensor = torch.cdist(_whitened(rows, self.root), self.centres).square()
         return distances.amin(1)
 
 
@@ -61,21 +59,21 @@ def _whitened(rows: Tensor, root: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Novelty:
-    """Both distances."""
+    """Both distances, of features that are scaled first."""
 
+    axes: Axes
     near: Metric
     general: Metric
 
     @classmethod
-    def of(cls, sums: Sums) -> Novelty:
-        """Return them for classes that all have samples."""
-        scale, apart = scales(sums), sums.means - sums.mean
-        within = sums.covariance - (apart.T * (sums.count / sums.n)) @ apart
-        one = sums.mean.unsqueeze(0)
-        return cls(Metric.of(within, scale, sums.means), Metric.of(sums.covariance, scale, one))
+    def of(cls, features: Scaled) -> Novelty:
+        """Return what the covariances of features give."""
+        middle = torch.zeros_like(features.means[:1])
+        return cls(features.axes, Metric.of(features.within, features.means), Metric.of(features.covariance, middle))
 
     def __call__(self, h: Tensor) -> Tensor:
         """Return how unlike what was learned each row is in two ways, (n, 2); the second is not known of one class."""
-        near = self.near(h)
-        relative = near - self.general(h) if len(self.near.centres) > 1 else torch.full_like(near, torch.nan)
-        return torch.stack([near, relative], 1)
+        inside, outside = self.axes.parts(h)
+        near = self.near(inside)
+        relative = near - self.general(inside) if len(self.near.centres) > 1 else torch.full_like(near, torch.nan)
+        return torch.stack([near + outside / NOVELTY_RIDGE, relative], 1)

@@ -27,6 +27,36 @@ LOST = 1e-10  # the share of variance that a basis may leave out: rounding
 
 
 @dataclass(frozen=True)
+class Axes:
+    """How features are centred, scaled and, where samples are few, turned into fewer dimensions.
+
+    Attributes
+    ----------
+    middle, scale
+        (features,) the mean of all samples, and what features are divided by.
+    basis
+        (features, r) what the dimensions are made of; None if they are the features.
+    """
+
+    middle: Tensor
+    scale: Tensor
+    basis: Tensor | None
+
+    def parts(self, h: Tensor) -> tuple[Tensor, Tensor]:
+        """Return features (n, features) in r dimensions, (n, r), and the square of what these do not hold, (n,)."""
+        rows = (h - self.middle) / self.scale
+        if self.basis is None:
+            return rows, torch.zeros_like(rows[:, 0])
+        inside = rows @ self.basis
+        return inside, (rows - inside @ self.basis.T).square().sum(1)
+
+    def unscaled(self, weight: Tensor) -> Tensor:
+        """Return the weights of features as they come, (classes, features), given those in r dimensions."""
+        weight = weight if self.basis is None else weight @ self.basis.T
+        return weight / self.scale
+
+
+@dataclass(frozen=True)
 class Scaled:
     """Features as they are solved with, in r dimensions: as many as there are features, or fewer.
 
@@ -40,10 +70,8 @@ class Scaled:
         (classes,) of all samples.
     n, n_features
         How many samples and features there are.
-    middle, scale
-        (features,) the mean of all samples, and what features were divided by.
-    basis
-        (features, r) what the dimensions are made of; None if they are the features.
+    axes
+        What the dimensions are.
     """
 
     covariance: Tensor
@@ -51,43 +79,44 @@ class Scaled:
     share: Tensor
     n: float
     n_features: int
-    middle: Tensor
-    scale: Tensor
-    basis: Tensor | None
+    axes: Axes
 
     @classmethod
     def of(cls, sums: Sums) -> Scaled:
         """Return them for classes that all have samples."""
-        scale, covariance = scales(sums), sums.covariance
-        covariance = covariance / torch.outer(scale, scale)
-        means = (sums.means - sums.mean) / scale
-        n, d = float(sums.n), len(scale)
-        basis = None
-        if FEWER * n <= d:
-            covariance = covariance.triu() + covariance.triu(1).T  # both halves, which a file has once, are used below
-            basis = _basis(covariance, int(n) + SPARE)
-        if basis is not None:
-            means, covariance = means @ basis, basis.T @ (covariance @ basis)
-        return cls(covariance, means, sums.count / sums.n, n, d, sums.mean, scale, basis)
+        scale, n = _scales(sums), float(sums.n)
+        found = _few(sums, scale, int(n) + SPARE) if FEWER * n <= len(scale) else None
+        basis, covariance = found or (None, sums.covariance.div_(torch.outer(scale, scale)))
+        axes = Axes(sums.mean, scale, basis)
+        return cls(covariance, axes.parts(sums.means)[0], sums.count / sums.n, n, len(scale), axes)
 
-    def unscaled(self, weight: Tensor) -> Tensor:
-        """Return the weights of features as they come, (classes, features), given those in r dimensions."""
-        weight = weight if self.basis is None else weight @ self.basis.T
-        return weight / self.scale
+    @property
+    def within(self) -> Tensor:
+        """The covariance within classes, (r, r)."""
+        return self.covariance - (self.means.T * self.share) @ self.means
 
 
-def scales(sums: Sums) -> Tensor:
+def _scales(sums: Sums) -> Tensor:
     """Return the standard deviation of every feature, (features,)."""
     deviation = sums.variance.clamp_min(0).sqrt()
     return deviation.clamp_min(STILL * deviation.max()).clamp_min(torch.finfo(torch.float32).tiny)
 
 
-def _basis(covariance: Tensor, dimensions: int) -> Tensor | None:
-    """Return an orthonormal basis (features, dimensions) of what varies, or None if there is more than it can hold.
+def _few(sums: Sums, scale: Tensor, dimensions: int) -> tuple[Tensor, Tensor] | None:
+    """Return an orthonormal basis (features, dimensions) of what varies, and the covariance of scaled features in it.
 
-    There is where a class was taken away whose part of the covariance is not known (:meth:`ClosedForm.drop`).
+    None if there is more than it can hold, as where a class was taken away whose part of the covariance is not known
+    (:meth:`ClosedForm.drop`). The covariance of all features is never made, only its products with few vectors.
     """
-    vectors = torch.randn(len(covariance), dimensions, generator=stream(0, "basis"), dtype=covariance.dtype)
-    basis: Tensor = torch.linalg.qr(covariance @ vectors.to(covariance.device)).Q
-    held = (basis * (covariance @ basis)).sum()
-    return basis if covariance.trace() - held <= LOST * covariance.trace() else None
+    assert sums.products is not None
+    products, mean = sums.products, sums.mean / scale
+
+    def spread(vectors: Tensor) -> Tensor:
+        """Return the covariance of scaled features, times vectors (features, dimensions)."""
+        return (products @ (vectors / scale[:, None])) / (scale[:, None] * sums.n) - torch.outer(mean, mean @ vectors)
+
+    vectors = torch.randn(len(scale), dimensions, generator=stream(0, "basis"), dtype=scale.dtype)
+    basis: Tensor = torch.linalg.qr(spread(vectors.to(scale.device))).Q
+    held = basis.T @ spread(basis)
+    total = (sums.variance / scale**2).sum()
+    return (basis, held) if total - held.trace() <= LOST * total else None

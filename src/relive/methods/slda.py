@@ -26,7 +26,6 @@ from relive.methods.closed_form import ClosedForm
 from relive.methods.noise import add_noise, clipped, largest_noise, repaired
 from relive.methods.ridge import chosen_ridge
 from relive.methods.scaled import Scaled
-from relive.methods.sums import Sums
 from relive.networks import Classifier
 
 
@@ -52,8 +51,8 @@ class SLDA(ClosedForm):
     def novelty(self, net: Classifier, x: Tensor) -> Tensor | None:
         return None if self.noise else super().novelty(net, x)
 
-    def readout(self, sums: Sums) -> tuple[Tensor, Tensor]:
-        features = Scaled.of(repaired(sums) if self.noise else sums)
+    def readout(self) -> tuple[Tensor, Tensor]:
+        features = Scaled.of(repaired(self.counted())) if self.noise else self.scaled()
         # (Σ + λ I)⁻¹ is (1 − ε) times the inverse of the shrunken covariance, λ = ε / (1 − ε)
         ridge = self.shrinkage / (1 - self.shrinkage) if self.shrinkage else chosen_ridge(features)
         return linear_discriminant(features, max(ridge, self._noise_floor(features)))
@@ -62,16 +61,18 @@ class SLDA(ClosedForm):
         """Return the ridge that noise alone asks for: directions in which there is less than noise count for little."""
         tasks = len(self.problem.scenario.classes)
         return (
-            largest_noise(self.noise, features.n_features, tasks) / features.n * float((1 / features.scale**2).mean())
+            largest_noise(self.noise, features.n_features, tasks)
+            / features.n
+            * float((1 / features.axes.scale**2).mean())
         )
 
 
 def linear_discriminant(features: Scaled, ridge: float) -> tuple[Tensor, Tensor]:
     """Return weights (classes, features) and biases (classes,), given what is added to the scaled variances."""
     means, share = features.means, features.share
-    within = features.covariance - (means.T * share) @ means
+    within = features.within
     within.diagonal().add_(ridge)
     weight = torch.cholesky_solve(means.T, torch.linalg.cholesky(within)).T
     bias = -0.5 * (weight * means).sum(1) + share.log()
-    weight = features.unscaled(weight)
-    return weight, bias - weight @ features.middle
+    weight = features.axes.unscaled(weight)
+    return weight, bias - weight @ features.axes.middle

@@ -20,7 +20,8 @@ class Sums:
     total
         (classes, features) the sum of their features.
     products
-        (features, features) the sum over all samples of the products of their features; None where it is not needed.
+        (features, features) the sum over all samples of the products of their features, symmetric to the last bit; None
+        where it is not needed.
     """
 
     count: Tensor
@@ -32,7 +33,7 @@ class Sums:
         self.count.index_add_(0, cell, h.new_ones(len(h)), alpha=times)
         self.total.index_add_(0, cell, h, alpha=times)
         if self.products is not None:
-            self.products.addmm_(h.T, h, alpha=times)
+            mirror(self.products.addmm_(h.T, h, alpha=times))
 
     def copy(self) -> Sums:
         """Return sums that can be added to without changing these."""
@@ -71,13 +72,26 @@ def add_products(by_class: MutableSequence[Tensor], h: Tensor, cell: Tensor, tim
     """Add the products of features h (n, features) to those of each row's class (n,); what was there is not changed."""
     for c in torch.unique(cell).tolist():
         mine = h[cell == c]
-        by_class[c] = by_class[c].addmm(mine.T, mine, alpha=times)
+        by_class[c] = mirror(by_class[c].addmm(mine.T, mine, alpha=times))
 
 
 def move_products(by_class: MutableSequence[Tensor], source: int, target: int) -> None:
     """Add a class's products to another's."""
     by_class[target] = by_class[target] + by_class[source]
     by_class[source] = torch.zeros_like(by_class[source])
+
+
+def mirror(products: Tensor, block: int = 64) -> Tensor:
+    """Copy the upper half of a matrix (n, n) over the lower one, in place, and return it.
+
+    Rounding makes the halves of a product differ, and a file keeps one. Blocks are much faster than whole halves.
+    """
+    for i in range(0, len(products), block):
+        rows, after = slice(i, i + block), slice(i + block, None)
+        products[after, rows] = products[rows, after].T
+        square = products[rows, rows]
+        square.copy_(square.triu() + square.triu(1).T)
+    return products
 
 
 def half(products: Tensor) -> Tensor:
