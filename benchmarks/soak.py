@@ -31,7 +31,7 @@ from relive.experiments.sweep import Sweep
 from relive.experiments.worker import Job, work
 
 METHODS = ("none", "ewc", "si", "lwf", "ncm")
-SIZES: dict[str, Any] = {"iters": 3, "hidden": 6, "latent": 2, "batch_size": 16}
+SIZES: dict[str, Any] = {"hidden": 6, "latent": 2, "batch_size": 16}
 EVERY = (2.0, 6.0)  # seconds between two faults
 DISK = 96  # megabytes of the disk that is filled
 FAKETIME = (
@@ -41,9 +41,10 @@ FAKETIME = (
 PORT = 18787
 
 
-def specs(n: int) -> list[RunSpec]:
+def specs(n: int, iters: int) -> list[RunSpec]:
     """Return what is to be done."""
-    return [make_spec("split", "class", METHODS[k % len(METHODS)], dataset="digits", seed=k, **SIZES) for k in range(n)]
+    sizes = {"dataset": "digits", "iters": iters, **SIZES}
+    return [make_spec("split", "class", METHODS[k % len(METHODS)], seed=k, **sizes) for k in range(n)]
 
 
 def logged(job: Job) -> tuple[dict[str, Any], list[Pictures]]:
@@ -60,13 +61,13 @@ def logged(job: Job) -> tuple[dict[str, Any], list[Pictures]]:
         return work(job)
 
 
-def drive(root: Path, n: int, scheduler: str | None, workers: int) -> int:
+def drive(root: Path, n: int, iters: int, scheduler: str | None, workers: int) -> int:
     """Be the driver."""
     from relive.cli.sweeping import make_engine
 
     engine = make_engine("dask" if scheduler else "local", None if scheduler else workers, scheduler)
     with engine:
-        status = Sweep(specs(n), Store(root), engine, work=logged).run()
+        status = Sweep(specs(n, iters), Store(root), engine, work=logged).run()
     return int(bool(status.failures))
 
 
@@ -99,12 +100,12 @@ class Soak:
     ----------
     home
         Where everything is kept.
-    runs, engine, workers
-        How many runs; ``local`` or ``dask``; processes that do them.
+    runs, iters, engine, workers
+        How many runs; training iterations of each task in them; ``local`` or ``dask``; processes that do them.
     """
 
-    def __init__(self, home: Path, runs: int, engine: str, workers: int) -> None:
-        self.home, self.runs, self.engine, self.workers = home, runs, engine, workers
+    def __init__(self, home: Path, runs: int, iters: int, engine: str, workers: int) -> None:
+        self.home, self.runs, self.iters, self.engine, self.workers = home, runs, iters, engine, workers
         self.root, self.state, self.clock = home / "disk" / "runs", home / "found.json", home / "clock"
         self.found = Found.read(self.state)
         self.rng = random.Random(self.found.seconds)
@@ -136,8 +137,8 @@ class Soak:
                 options = [address, "--nthreads", "1", "--no-nanny", *quiet, *place]
                 self._start(f"worker{k}", "-m", "distributed.cli.dask_worker", *options)
         where = ["--scheduler", f"tcp://127.0.0.1:{PORT}"] if self.engine == "dask" else []
-        command = ["-m", "benchmarks.soak", "--drive", str(self.root), "--runs", str(self.runs), *where]
-        self._start("driver", *command, "--workers", str(self.workers))
+        work = ["--runs", str(self.runs), "--iters", str(self.iters), "--workers", str(self.workers)]
+        self._start("driver", "-m", "benchmarks.soak", "--drive", str(self.root), *work, *where)
 
     def _start(self, name: str, *words: str) -> None:
         old = self.processes.get(name)
@@ -240,7 +241,7 @@ class Soak:
         """Compare with undisturbed runs; return the figures."""
         results, damaged = Store(self.root).scan()
         by_name = {result.spec.name: result for result in results}
-        wanted = specs(self.runs)
+        wanted = specs(self.runs, self.iters)
         lost = [spec.name for spec in wanted if spec.name not in by_name]
         some = random.Random(0).sample(wanted, min(sample, len(wanted)))
         wrong = [spec.name for spec in some if spec.name in by_name and not same(by_name[spec.name], run(spec).result)]
@@ -301,6 +302,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--runs", type=int, default=2000)
+    parser.add_argument("--iters", type=int, default=3, help="training iterations per task: how long a run takes")
     parser.add_argument("--engine", choices=["local", "dask"], default="local")
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--compare", type=int, default=2000, help="how many results are compared with undisturbed runs")
@@ -310,8 +312,8 @@ def main() -> int:
     parser.add_argument("--scheduler", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.drive:
-        return drive(options.drive, options.runs, options.scheduler, options.workers)
-    soak = Soak(options.home.absolute() / options.engine, options.runs, options.engine, options.workers)
+        return drive(options.drive, options.runs, options.iters, options.scheduler, options.workers)
+    soak = Soak(options.home.absolute() / options.engine, options.runs, options.iters, options.engine, options.workers)
     try:
         soak.soak(options.minutes)
         soak.finish()
