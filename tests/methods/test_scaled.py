@@ -73,3 +73,14 @@ def test_no_basis_is_taken_that_would_leave_something_out() -> None:
     left = Sums(sums.count / 4, sums.total / 4, None if sums.products is None else sums.products / 4)
     assert Scaled.of(sums).axes.basis is not None
     assert Scaled.of(left).axes.basis is None
+
+
+def test_features_that_only_samples_taken_back_had_do_not_vary() -> None:
+    """What is left of them is rounding, which must not be scaled up."""
+    rng = torch.Generator().manual_seed(0)
+    h = torch.randn(900, 200, generator=rng, dtype=torch.float64) + 3
+    h[50:, 100:] = 0
+    label = torch.arange(900) % 3
+    sums = sums_of(h, label)
+    sums.add(h[:50], label[:50], -1)
+    assert torch.linalg.eigvalsh(Scaled.of(sums).covariance)[0] > -1e-6
