@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import pickle
@@ -64,12 +65,17 @@ class Cluster:
         self.client: Any = None
 
     def open(self) -> None:
-        """Start the scheduler."""
-        contact = self.folder / "scheduler.json"
-        self._start("scheduler", "--port", "0", "--dashboard-address", "127.0.0.1:0", "--scheduler-file", str(contact))
+        """Start the scheduler, and have a client."""
+        self.start_scheduler()
+        self.client = Client(self.address, set_as_default=False)
+
+    def start_scheduler(self, port: int = 0) -> None:
+        """Start it at a port; any free one if that is 0."""
+        contact = self.folder / f"scheduler-{port}.json"
+        place = ["--port", str(port), "--dashboard-address", "127.0.0.1:0"]
+        self._start("scheduler", *place, "--scheduler-file", str(contact))
         until(lambda: contact.exists() and contact.read_text().endswith("}"))
         self.address: str = json.loads(contact.read_text())["address"]
-        self.client = Client(self.address, set_as_default=False)
 
     def _start(self, name: str, *arguments: str, path: str = "") -> None:
         kind = "scheduler" if name == "scheduler" else "worker"
@@ -115,6 +121,7 @@ class Cluster:
         for process in self.processes.values():
             process.kill()
             process.wait()
+        gc.collect()  # sockets that Dask has not closed, while warnings of them are ignored
 
 
 @pytest.fixture(scope="module")
@@ -285,6 +292,22 @@ def test_a_scheduler_that_is_lost_is_said_clearly_and_by_us_alone(
     finally:
         cluster.close()
     assert capfd.readouterr().err == ""
+
+
+def test_a_scheduler_that_was_started_again_is_not_waited_for(tmp_path: Path) -> None:
+    """Dask's client connects to the new one by itself, which has never heard of what the old one was given."""
+    cluster = Cluster(tmp_path)
+    try:
+        cluster.start_scheduler()
+        with DaskEngine(cluster.address) as engine:
+            engine.prepare(specs(1), versions(), None)
+            assert engine.slots() == 0
+            cluster.kill("scheduler")
+            cluster.start_scheduler(int(cluster.address.rpartition(":")[2]))
+            with pytest.raises(ReliveError, match=r"was started again and knows nothing of these runs.*goes on"):
+                until(lambda: engine.slots() > 0)
+    finally:
+        cluster.close()
 
 
 def test_no_scheduler_is_said_clearly_and_soon() -> None:

@@ -130,6 +130,7 @@ class DaskEngine(Engine):
         except (OSError, ValueError) as error:
             raise InputError(f"no Dask scheduler answers at {scheduler}: {error}") from error
         self._executor = self._client.get_executor()
+        self._scheduler = ""  # which one, once runs are prepared for: another may be started at the same address
         self._resource = ""
         self._progress: dict[str, tuple[int, int]] = {}
         self._notes: deque[str] = deque()
@@ -147,6 +148,7 @@ class DaskEngine(Engine):
         self._resource = setup.name
         self._executor = self._client.get_executor(pure=False, resources={setup.name: 1})
         with self._reaching():
+            self._scheduler = self._identity()["id"]
             self._client.subscribe_topic(TOPIC, self._on_event)
             self._client.register_plugin(setup, name=setup.name)
 
@@ -170,8 +172,19 @@ class DaskEngine(Engine):
     def _workers(self) -> dict[str, dict[str, Any]]:
         """Return what the scheduler knows of its workers now."""
         with self._reaching():
-            workers: dict[str, dict[str, Any]] = self._client.sync(self._client.scheduler.identity)["workers"]
+            identity = self._identity()
+        if self._scheduler and identity["id"] != self._scheduler:  # the client goes on; what was submitted is forgotten
+            raise ReliveError(
+                f"the Dask scheduler at {self._address} was started again and knows nothing of these runs. Finished "
+                "ones are kept; the same command goes on"
+            )
+        workers: dict[str, dict[str, Any]] = identity["workers"]
         return workers
+
+    def _identity(self) -> dict[str, Any]:
+        """Return what the scheduler says of itself."""
+        identity: dict[str, Any] = self._client.sync(self._client.scheduler.identity)
+        return identity
 
     @contextmanager
     def _reaching(self) -> Iterator[None]:
