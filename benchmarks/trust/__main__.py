@@ -1,6 +1,6 @@
 """How far a model can be trusted, on the data sets of ``benchmarks.own_data`` (``prepare`` puts them into the cache).
 
-    python -m benchmarks.trust run [--seeds 2]       calibration and unknown classes: what is missing
+    python -m benchmarks.trust run [--seeds 3]       calibration and unknown classes: what is missing
     python -m benchmarks.trust retention             the self-report: what is missing
     python -m benchmarks.trust write                 the tables of docs/own-data.md
 
@@ -10,22 +10,12 @@ Runs are added to a file of JSON lines as they end; what is there is not run aga
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from benchmarks.common import ROOT
 from benchmarks.own_data.courses import FOLDER
+from benchmarks.page import put
 from benchmarks.trust import confidence, retention
-from relive._util.files import write_atomic
-
-
-def between(text: str, name: str, table: str) -> str:
-    """Return a page with a table between its marks."""
-    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
-    if text.count(begin) != 1 or text.count(end) != 1:
-        sys.exit(f"the page has no place for a table: put the lines {begin} and {end} where it shall be")
-    before, rest = text.split(begin)
-    return f"{before}{begin}\n\n{table}\n\n{end}{rest.split(end)[1]}"
 
 
 def main() -> None:
@@ -34,7 +24,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=FOLDER, help="where prepared data sets are kept")
     parser.add_argument("--output", type=Path, default=ROOT / "reproduction/own-data", help="where results are kept")
     parser.add_argument("--page", type=Path, default=ROOT / "docs/own-data.md")
-    parser.add_argument("--seeds", type=int, default=2, help="of auto and LDA; a network is taught one")
+    parser.add_argument("--seeds", type=int, default=3, help="of all but rtf; a network is taught one")
     options = parser.parse_args()
     if options.what == "run":
         seeds = {learner: 1 if learner == "rtf" else options.seeds for learner in confidence.LEARNERS}
@@ -42,10 +32,8 @@ def main() -> None:
     elif options.what == "retention":
         retention.run_all(options.output / "retention.jsonl", options.data)
     else:
-        page = options.page.read_text(encoding="utf-8")
-        page = between(page, "confidence", confidence.tables(confidence.read(options.output / "confidence.jsonl")))
-        page = between(page, "retention", retention.tables(retention.read(options.output / "retention.jsonl")))
-        write_atomic(options.page, page.encode())
+        put(options.page, "confidence", confidence.tables(confidence.read(options.output / "confidence.jsonl")))
+        put(options.page, "retention", retention.tables(retention.read(options.output / "retention.jsonl")))
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.metrics import roc_auc_score
+from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import threadpool_limits
 
 from benchmarks.own_data.courses import COURSES, Lessons, lessons, samples_of
@@ -27,7 +28,7 @@ UNKNOWN = 5  # one class of so many, at least one, is not learned; none where th
 SHARE = 0.05  # of samples like those learned that may be refused
 ALL = tuple(name for name, course in COURSES.items() if name == course.source)
 SMALL = ("iris", "wine", "zoo", "vehicle", "vowel", "digits", "soybean", "glass")  # what a network is taught, too
-LEARNERS = {"auto": ALL, "LDA": ALL, "rtf": SMALL}
+LEARNERS = {"auto": ALL, "LDA": ALL, "nearest neighbour": ALL, "rtf": SMALL}
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,31 @@ class Lda:
         return Answers(p, p, (np.searchsorted(self.usual, p.max(1)) + 1) / (len(self.usual) + 1))
 
 
+class Neighbour:
+    """What could be done if all data were kept: how far the nearest training sample is, and what that is."""
+
+    def learn(self, taught: Lessons) -> None:
+        X, y = (np.concatenate(parts) for parts in zip(*taught.tasks, strict=True))
+        X = X.reshape(len(X), -1)
+        plain = X.min() >= 0 and X.max() <= 1
+        self.middle: Any = 0 if plain else X.mean(0)
+        self.scale: Any = 1 if plain else X.std(0) + 1e-9
+        self.index = NearestNeighbors().fit(self._scaled(X))
+        self.classes, self.column = np.unique(y, return_inverse=True)
+        self.usual = np.sort(self.index.kneighbors(n_neighbors=1)[0][:, 0])
+
+    def _scaled(self, X: Array) -> Array:
+        rows: Array = (X.reshape(len(X), -1) - self.middle) / self.scale
+        return rows
+
+    def answers(self, X: Array) -> Answers:
+        distance, nearest = (found[:, 0] for found in self.index.kneighbors(self._scaled(X), n_neighbors=1))
+        p = np.eye(len(self.classes))[self.column[nearest]]
+        top, further = self.usual[-1], np.maximum(distance, 1e-9)
+        share = (len(self.usual) - np.searchsorted(self.usual, distance) + 1) / (len(self.usual) + 1)
+        return Answers(p, p, share * np.minimum(1, np.maximum(top, 1e-9) / further))
+
+
 class Own:
     """A ContinualClassifier; a network holds a tenth of each class out, as ``relive fit`` does."""
 
@@ -109,6 +135,9 @@ class Own:
 
     def answers(self, X: Array) -> Answers:
         return Answers(self.model._answers(X, None), self.model.predict_proba(X), self.model.familiarity(X))
+
+
+MAKE: dict[str, Callable[[], Lda | Neighbour]] = {"LDA": Lda, "nearest neighbour": Neighbour}
 
 
 def with_unknown(taught: Lessons) -> tuple[Lessons, Array]:
@@ -126,7 +155,7 @@ def measure(course: str, learner: str, seed: int, folder: Path) -> Run:
     taught, unknown = with_unknown(limited(lessons(samples, COURSES[course], seed), MOST, seed))
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = Lda() if learner == "LDA" else Own(learner, samples, seed)
+        model = MAKE[learner]() if learner in MAKE else Own(learner, samples, seed)
         model.learn(taught)
         new = np.isin(taught.y_test, unknown)
         known, foreign = (model.answers(taught.X_test[rows]) if rows.any() else None for rows in (~new, new))

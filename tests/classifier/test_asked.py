@@ -49,14 +49,27 @@ def test_familiarity_by_a_plain_loop() -> None:
     for row in ([2.5, 2.0], [10.0, 10.0], [0.0, -1.0], [100.0, -1.0]):
         mine = strange(row, 1)
         expected = (1 + sum(strange(k, 0) >= mine - 1e-12 for k in known)) / 5
+        expected *= min(1, max(strange(k, 0) for k in known) / mine) if mine else 1
         assert asked.familiarity(np.array([row]))[0] == pytest.approx(expected)
 
 
 def test_what_is_far_beyond_everything_in_one_way_is_refused_however_usual_it_is_in_others() -> None:
     rng = np.random.default_rng(0)
     asked = asked_about(rng.normal(size=(100, 4)).tolist(), [0] * 50 + [1] * 50)
-    assert asked.familiarity(np.array([[100.0, -3, -3, -3]]))[0] == pytest.approx(1 / 101)
-    assert asked.familiarity(np.array([[-3.0, -3, -3, -3]]))[0] == 1
+    far, further, usual = asked.familiarity(np.array([[100.0, -3, -3, -3], [200.0, -3, -3, -3], [-3.0, -3, -3, -3]]))
+    assert further < far < 1 / 101, "what is beyond everything known is put in order too"
+    assert usual == 1
+
+
+def test_a_file_with_other_kinds_of_scores_begins_anew() -> None:
+    asked = asked_about([[1.0, 2.0], [2.0, 1.0]], [0, 1])
+    with pytest.raises(InputError, match=r"keeps 2 kinds of scores, and relive now uses 3: .* learned one more task"):
+        asked.familiarity(np.zeros((1, 3)))
+    p = np.full((1, 2), 0.5)
+    more = asked.with_more(p, np.zeros(1, int), np.array([1]), np.zeros((1, 3)), 101, 0)
+    assert (more.scores.shape, more.owner.tolist()) == ((1, 3), [1])
+    assert more.count.tolist() == [1, 2]
+    assert 0 < more.familiarity(np.zeros((1, 3)))[0] <= 1
 
 
 def test_of_many_samples_some_scores_are_kept_and_each_counts_for_more(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,16 +2,17 @@ r"""What came out when a model was asked about samples that it had not learned, 
 
 Two things follow. *A temperature*: the sum of :math:`-\log p_T(y|x)` is kept at every temperature of a grid
 (:mod:`relive.classifier.calibration`). *What is usual*: of some samples it is kept how unlike everything learned they
-were, in several ways j (:meth:`relive.core.method.Method.novelty`, and how close the other answers were). A new sample
+were, in several ways j (:meth:`relive.core.method.Method.novelty`, or how close the other answers were). A new sample
 is as unusual in one way as the share of known ones that are as unlike or more, :math:`p_j`; in all ways together its
 strangeness is Fisher's statistic,
 
 .. math:: s(x) = \sum_j -\log p_j(x) + b_j(x)
 
-with b how far a sample is beyond all known ones, where the share can say no more; and its familiarity is the share of
-known ones that are as strange or more. Refusing what is less familiar than 0.05 is refusing about 5 % of samples like
-those learned, whatever the distribution (Vovk et al. 2005, "Algorithmic learning in a random world"), as far as the
-model that was asked is that of now. It is not: what was asked last counts most.
+with b how far a sample lies beyond all known ones, where the share can say no more. Its familiarity is the share of
+known samples that are as strange or stranger; beyond the strangest of them it goes on falling. Refusing what is less
+familiar than 0.05 refuses about 5 % of samples like those learned, whatever their distribution (Vovk et al. 2005,
+"Algorithmic learning in a random world"), as far as the scores are those of today's model. They are older, so that
+those of the last tasks count most.
 """
 
 from __future__ import annotations
@@ -89,7 +90,8 @@ class Asked:
         total, count = np.pad(FADES * self.losses, ((0, more), (0, 0))), np.pad(self.count, (0, more))
         last = np.pad(self.last, (0, more))
         last[classes] = last.max() + 1
-        kept, owner = list(self.scores), self.owner.tolist()
+        same = scores.shape[1] == self.scores.shape[1]  # a file of before may have other kinds of scores
+        kept, owner = (list(self.scores), self.owner.tolist()) if same else ([], [])
         rng = np.random.default_rng([seed, int(count.sum())])
         places: dict[int, list[int]] = {}
         for place, c in enumerate(owner):
@@ -143,14 +145,18 @@ class Asked:
             )
         if scores.shape[1] != self.scores.shape[1]:
             raise InputError(
-                f"a sample has {scores.shape[1]} kinds of novelty, and this model knows {self.scores.shape[1]}"
+                f"this model keeps {self.scores.shape[1]} kinds of scores, and relive now uses {scores.shape[1]}: "
+                "it cannot tell what is unusual until it has learned one more task"
             )
         known, weight = self.scores, self._weight()
         strange, strange_known = np.zeros(len(scores)), np.zeros(len(known))
         for mine, theirs in zip(scores.T, known.T, strict=True):
             strange += _beyond(mine, theirs) - np.log(_share_above(mine, theirs, weight, 1))
             strange_known -= np.log(_share_above(theirs, theirs, weight, 0))
-        return _share_above(strange, strange_known, weight, 1)
+        top = strange_known.max()
+        falling = np.minimum(1, max(top, 1e-9) / np.maximum(strange, 1e-9))  # beyond all known ones, where no share is
+        familiarity: Array = _share_above(strange, strange_known, weight, 1) * falling
+        return familiarity
 
     def _weight(self) -> Array:
         """Return what each kept row counts for, (kept,): 1 on average, and half as much with each time asked since."""
@@ -216,12 +222,13 @@ def closeness(probabilities: Array) -> Array:
 
 
 def strangeness_scores(probabilities: Array, kinds: Array | None, n_labels: int) -> Array:
-    """Return in which ways, and how much, samples are unlike everything learned, (n, kinds + 1).
+    """Return in which ways, and how much, samples are unlike everything learned, (n, kinds).
 
-    Whoever knows one label only is always sure: how close other answers are is not known then.
+    A method that measures no novelty leaves how close the other answers are, which means nothing with one label only.
     """
-    unsure = closeness(probabilities)[:, None] if n_labels > 1 else np.full((len(probabilities), 1), np.nan)
-    return unsure if kinds is None else np.concatenate([kinds, unsure], 1)
+    if kinds is not None:
+        return kinds
+    return closeness(probabilities)[:, None] if n_labels > 1 else np.full((len(probabilities), 1), np.nan)
 
 
 def _beyond(values: Array, known: Array) -> Array:

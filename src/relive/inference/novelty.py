@@ -17,7 +17,7 @@ from relive.inference.scores import (
     n_cells,
     triangular_inverse,
 )
-from relive.methods.catalogue import NOVELTY_RIDGE, STILL
+from relive.methods.catalogue import NEAR_RIDGE, RELATIVE_RIDGE, STILL
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,8 @@ class Novelty:
     ----------
     graph, features
         What computes features, and their name in it.
-    near, general
-        Distances to the nearest class, and to the mean of all.
+    near, own, general
+        Distances to the nearest class, with either ridge, and to the mean of all.
     gaussians
         Of every class, if there are such.
     """
@@ -54,6 +54,7 @@ class Novelty:
     graph: Graph
     features: str
     near: Metric
+    own: Metric
     general: Metric
     gaussians: ClassGaussians | None
 
@@ -61,7 +62,7 @@ class Novelty:
         """Return how unlike everything learned samples with features h (n, features) are, (n, kinds)."""
         h = h.astype(np.float64)
         near = self.near(h)
-        kinds = [near, near - self.general(h) if len(self.near.centres) > 1 else np.full_like(near, np.nan)]
+        kinds = [near, self.own(h) - self.general(h) if len(self.own.centres) > 1 else np.full_like(near, np.nan)]
         if self.gaussians is not None:
             own = self.gaussians
             moved = own.white @ (h[:, : own.means.shape[1]].T - own.means[:, :, None])  # (classes, inputs, n)
@@ -93,14 +94,13 @@ def novelty_of(asked: Asked, graph: Graph, x: str) -> Novelty | None:
     return Novelty(
         graph,
         question.features(d),
-        _metric(within, scale, means),
-        _metric(covariance, scale, mean[None]),
+        _metric(within, scale, means, NEAR_RIDGE),
+        _metric(within, scale, means, RELATIVE_RIDGE),
+        _metric(covariance, scale, mean[None], RELATIVE_RIDGE),
         class_gaussians(asked) if "squares" in asked.kept else None,
     )
 
 
-def _metric(covariance: Array, scale: Array, centres: Array) -> Metric:
-    white = triangular_inverse(
-        np.linalg.cholesky(covariance / np.outer(scale, scale) + NOVELTY_RIDGE * np.eye(len(scale)))
-    )
+def _metric(covariance: Array, scale: Array, centres: Array, ridge: float) -> Metric:
+    white = triangular_inverse(np.linalg.cholesky(covariance / np.outer(scale, scale) + ridge * np.eye(len(scale))))
     return Metric(scale, white, (centres / scale) @ white.T)

@@ -24,7 +24,7 @@ BUDGET = Setting("budget", 200.0, 1, 1e7, "how many samples are kept in all")
 WEIGHT, WEIGHT_ON_AXES = 0.25, 0.5  # of the second classifier
 FLOOR = 0.01  # of the variances, in units of the mean variance
 PRIOR = 5  # samples in which the variances of inputs within all classes are taken to have been seen
-NOVELTY_RIDGE = 0.01  # of the distances by which new inputs are told, in units of a variance
+NEAR_RIDGE, RELATIVE_RIDGE = 0.01, 1.0  # of the two distances that measure novelty, in units of a variance
 STILL = 1e-4  # a feature that varies by less than this share of the most variable one does not vary: it may be rounding
 
 # The colours are safe for the colour-blind (Okabe & Ito, with a violet, a wine red and a darker grey).

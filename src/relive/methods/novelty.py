@@ -1,16 +1,17 @@
 r"""How unlike everything learned an input is, from sums: distances to the nearest class.
 
-With :math:`\Sigma_w` the covariance within classes and :math:`\Sigma_t` that of all samples, both scaled to variance 1
-and with a ridge added,
+With :math:`\Sigma_w` the covariance within classes and :math:`\Sigma_t` that of all samples, both scaled to variance 1,
+and with ridges of 0.01 and 1,
 
-.. math:: d(h) = \min_c (h - m_c)^\top \Sigma_w^{-1} (h - m_c), \qquad
-    r(h) = d(h) - (h - m)^\top \Sigma_t^{-1} (h - m)
+.. math:: d_\lambda(h) = \min_c (h - m_c)^\top (\Sigma_w + \lambda I)^{-1} (h - m_c), \qquad
+    r(h) = d_1(h) - (h - m)^\top (\Sigma_t + I)^{-1} (h - m)
 
-The first is large where features are unlike those of every class, the second where they are more unlike every class
-than unlike samples in general. Where samples are few, both are computed in the space that these span
-(:mod:`relive.methods.scaled`); what of h lies outside adds its square over the ridge to either distance. Lee et al.
-(2018), "A simple unified framework for detecting out-of-distribution samples", NeurIPS; Ren et al. (2021), "A simple
-fix to Mahalanobis distance for improving near-OOD detection".
+:math:`d_{0.01}` is large where features are unlike those of every class, r where they are more unlike every class than
+unlike samples in general. Where samples are few, both are computed in the space that these span
+(:mod:`relive.methods.scaled`); what of h lies outside adds its square over the ridge to a distance, and cancels in r.
+Lee et al. (2018), "A simple unified framework for detecting out-of-distribution samples", NeurIPS; Ren et al. (2021),
+"A simple fix to Mahalanobis distance for improving near-OOD detection". The ridges were chosen among 0.001, 0.01, 0.1
+and 1 on 18 data sets, with seeds that are not among those reported.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from relive.methods.catalogue import NOVELTY_RIDGE
+from relive.methods.catalogue import NEAR_RIDGE, RELATIVE_RIDGE
 from relive.methods.scaled import Axes, Scaled
 
 
@@ -40,10 +41,10 @@ class Metric:
     centres: Tensor
 
     @classmethod
-    def of(cls, covariance: Tensor, centres: Tensor) -> Metric:
-        """Return the distance that a covariance gives."""
+    def of(cls, covariance: Tensor, centres: Tensor, ridge: float) -> Metric:
+        """Return the distance that a covariance and a ridge give."""
         eye = torch.eye(len(covariance), dtype=covariance.dtype, device=covariance.device)
-        root = torch.linalg.cholesky(covariance + NOVELTY_RIDGE * eye)
+        root = torch.linalg.cholesky(covariance + ridge * eye)
         return cls(root, _whitened(centres, root))
 
     def __call__(self, rows: Tensor) -> Tensor:
@@ -59,21 +60,29 @@ def _whitened(rows: Tensor, root: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Novelty:
-    """Both distances, of features that are scaled first."""
+    """The distances, of features that are scaled first."""
 
     axes: Axes
     near: Metric
+    own: Metric  # the two whose difference is the relative distance
     general: Metric
 
     @classmethod
     def of(cls, features: Scaled) -> Novelty:
         """Return what the covariances of features give."""
         middle = torch.zeros_like(features.means[:1])
-        return cls(features.axes, Metric.of(features.within, features.means), Metric.of(features.covariance, middle))
+        within, means = features.within, features.means
+        return cls(
+            features.axes,
+            Metric.of(within, means, NEAR_RIDGE),
+            Metric.of(within, means, RELATIVE_RIDGE),
+            Metric.of(features.covariance, middle, RELATIVE_RIDGE),
+        )
 
     def __call__(self, h: Tensor) -> Tensor:
         """Return how unlike what was learned each row is in two ways, (n, 2); the second is not known of one class."""
         inside, outside = self.axes.parts(h)
-        near = self.near(inside)
-        relative = near - self.general(inside) if len(self.near.centres) > 1 else torch.full_like(near, torch.nan)
-        return torch.stack([near + outside / NOVELTY_RIDGE, relative], 1)
+        near = self.near(inside) + outside / NEAR_RIDGE
+        one = len(self.own.centres) == 1
+        relative = torch.full_like(near, torch.nan) if one else self.own(inside) - self.general(inside)
+        return torch.stack([near, relative], 1)
