@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 from benchmarks.common import ROOT
 from benchmarks.own_data.courses import Lessons
+from benchmarks.page import put
 from benchmarks.trust import confidence, retention
-from benchmarks.trust.__main__ import between
 from benchmarks.trust.confidence import Run, cells, with_unknown
 from benchmarks.trust.retention import Row, cell
 
@@ -43,14 +44,28 @@ def test_rank_correlation_and_mean_error() -> None:
     assert cell(lambda row: row.tested, rows) == "–"
 
 
-def test_tables_in_the_docs_are_those_of_the_stored_results() -> None:
-    page = (ROOT / "docs/own-data.md").read_text(encoding="utf-8")
-    stored = ROOT / "reproduction/own-data"
-    made = between(page, "confidence", confidence.tables(confidence.read(stored / "confidence.jsonl")))
-    made = between(made, "retention", retention.tables(retention.read(stored / "retention.jsonl")))
-    assert made == page
+def test_tables_in_the_docs_are_those_of_the_stored_results(tmp_path: Path) -> None:
+    page, stored = ROOT / "docs/own-data.md", ROOT / "reproduction/own-data"
+    copy = tmp_path / "page.md"
+    shutil.copy(page, copy)
+    put(copy, "confidence", confidence.tables(confidence.read(stored / "confidence.jsonl")))
+    put(copy, "retention", retention.tables(retention.read(stored / "retention.jsonl")))
+    assert copy.read_text(encoding="utf-8") == page.read_text(encoding="utf-8")
 
 
 def test_a_page_without_a_place_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "page.md").write_text("nothing here")
     with pytest.raises(SystemExit, match="no place"):
-        between("nothing here", "confidence", "table")
+        put(tmp_path / "page.md", "confidence", "table")
+
+
+def test_the_nearest_neighbour_knows_what_it_learned_and_finds_the_rest_strange() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 3)), np.arange(60) % 2
+    X[y == 1] += 20
+    learner = confidence.Neighbour()
+    learner.learn(Lessons([(X[y == c], y[y == c]) for c in (0, 1)], X, y))
+    new = learner.answers(np.concatenate([X, X[:1] + 100, X[:1] + 200]))
+    assert (new.after.argmax(1)[:60] == y).all()
+    assert (new.familiarity[:60] == 1).all(), "each is its own neighbour"
+    assert new.familiarity[61] < new.familiarity[60] < 1 / 60
