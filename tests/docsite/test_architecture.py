@@ -6,7 +6,6 @@ from importlib import import_module
 from operator import attrgetter
 
 import pytest
-
 from benchmarks.docsite.architecture import PURPOSE, ROOT, STEPS, imports, layers
 
 
