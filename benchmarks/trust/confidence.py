@@ -102,15 +102,16 @@ class Neighbour:
     def learn(self, taught: Lessons) -> None:
         X, y = (np.concatenate(parts) for parts in zip(*taught.tasks, strict=True))
         X = X.reshape(len(X), -1)
-        plain = X.min() >= 0 and X.max() <= 1
+        plain = X.dtype == np.uint8 or (X.min() >= 0 and X.max() <= 1)  # pixels, or what is of one scale already
+        deviation = X.std(0)
         self.middle: Any = 0 if plain else X.mean(0)
-        self.scale: Any = 1 if plain else X.std(0) + 1e-9
+        self.scale: Any = 1 if plain else np.maximum(deviation, 1e-3 * deviation.max())
         self.index = NearestNeighbors().fit(self._scaled(X))
         self.classes, self.column = np.unique(y, return_inverse=True)
         self.usual = np.sort(self.index.kneighbors(n_neighbors=1)[0][:, 0])
 
     def _scaled(self, X: Array) -> Array:
-        rows: Array = (X.reshape(len(X), -1) - self.middle) / self.scale
+        rows: Array = (X.reshape(len(X), -1).astype(np.float64) - self.middle) / self.scale
         return rows
 
     def answers(self, X: Array) -> Answers:
