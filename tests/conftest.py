@@ -91,7 +91,7 @@ SLOW = (  # whole folders and files
     *("tests/faults/", "tests/fuzzing/"),
     *("tests/cli/", "test_kill.py", "test_dask.py", "test_sweep.py", "test_store.py", "test_execute.py"),
     *("test_browser.py", "test_page.py", "test_figures.py", "test_sources.py", "test_fetchers.py"),
-    *("test_estimator.py", "test_modelfile.py", "test_history.py", "test_every_method.py", "test_devices.py"),
+    *("test_estimator", "test_modelfile", "test_history.py", "test_every_method.py", "test_devices.py"),
     *("test_examples.py", "test_benchmarks.py"),
 )
 

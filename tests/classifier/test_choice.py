@@ -14,7 +14,7 @@ from relive._util.errors import InputError
 from relive._util.tensorfile import FileError, read_tensors, write_tensors
 from relive.classifier.choice import choose
 from relive.classifier.modelheader import KIND, VERSION
-from tests.classifier.test_estimator import SMALL, assert_same, rows
+from tests.classifier.digits import SMALL, assert_same, rows
 
 RULE = [  # scenario, encoder, shape; the method
     ("class", None, None, "discriminant"),

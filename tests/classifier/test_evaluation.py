@@ -12,7 +12,7 @@ from sklearn.metrics import accuracy_score, confusion_matrix, recall_score
 from relive import ContinualClassifier
 from relive._util.errors import InputError
 from relive.classifier.evaluation import changes, evaluate
-from tests.classifier.test_estimator import rows
+from tests.classifier.digits import rows
 
 
 @pytest.fixture

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
-import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +11,7 @@ import pytest
 from relive._util.errors import InputError, ReliveError
 from relive._util.files import write_atomic
 from relive.classifier.history import keeping, kept, locked, roll_back, tidy
+from tests.killing import dying_at
 
 
 @pytest.fixture
@@ -114,35 +112,6 @@ def test_where_a_file_cannot_have_two_names(path: Path, monkeypatch: pytest.Monk
     test_failing_to_replace_changes_nothing(path)
     roll_back(path, check=Path.read_bytes)
     assert texts(path) == ["b", "a"]
-
-
-def dying_at(k: int, action: Callable[[], object], *also: tuple[Any, str]) -> bool:
-    """Do something in a process of its own that is killed before its k-th change to the disk; say whether it was.
-
-    Calls of the functions that ``also`` names count as well.
-    """
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
-        child = os.fork()
-    if not child:
-        left = [k]
-
-        def counted(change: Callable[..., Any]) -> Callable[..., Any]:
-            def wrapped(*arguments: Any, **keywords: Any) -> Any:
-                left[0] -= 1
-                if left[0] < 0:
-                    os.kill(os.getpid(), signal.SIGKILL)
-                return change(*arguments, **keywords)
-
-            return wrapped
-
-        for home, name in [*((os, name) for name in ("replace", "link", "unlink", "fsync", "chmod")), *also]:
-            setattr(home, name, counted(getattr(home, name)))
-        try:
-            action()
-        finally:
-            os._exit(0)
-    return os.WIFSIGNALED(os.waitpid(child, 0)[1])
 
 
 def test_killed_at_every_moment_of_storing(path: Path) -> None:

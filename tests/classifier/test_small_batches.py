@@ -13,7 +13,7 @@ from relive._util.errors import InputError
 from relive._util.seeds import stream
 from relive.classifier.bookkeeping import MOST
 from relive.classifier.training import choose_tested
-from tests.classifier.test_estimator import SMALL, X, Y, rows
+from tests.classifier.digits import SMALL, X, Y, rows
 
 CLOSED = ["ncm", "slda", "analytic", "discriminant"]
 

@@ -16,7 +16,7 @@ from relive.classifier.estimator import ContinualClassifier
 from relive.classifier.modelfile import load
 from relive.classifier.modelheader import KIND, VERSION
 from relive.cli import models
-from tests.classifier.test_estimator import SMALL, X, assert_same, rows
+from tests.classifier.digits import SMALL, X, assert_same, rows
 
 REPLAY = f"{Path(__file__).parents[2] / 'examples' / 'own_method.py'}:ExperienceReplay"
 ALL_TASKS = """

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -12,17 +10,15 @@ import pytest
 from sklearn.datasets import load_digits
 
 from relive import ContinualClassifier, load
-from relive.cli import main
+from tests.cli.conftest import Command
 
-Run = Callable[..., tuple[int, str, str]]
 X, Y = load_digits(return_X_y=True)
 X = (X * 15).astype(np.uint8)
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Run:
-    """Give a command where there are two versions of a model and test data."""
-    monkeypatch.chdir(tmp_path)
+def relive(relive: Command) -> Command:
+    """Commands where there are two versions of a model and test data."""
     model = ContinualClassifier()
     for k, classes in enumerate(([0, 1], [2, 3])):
         learn = np.isin(Y[:900], classes)
@@ -30,45 +26,36 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFi
         model.save(f"m{k}.safetensors")
     ask = np.isin(Y[900:], [0, 1, 2, 3, 4])
     np.savez("test.npz", X=X[900:][ask], y=Y[900:][ask])
-
-    def given(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["relive", *arguments])
-        with pytest.raises(SystemExit) as exit_:
-            main()
-        out, err = capfd.readouterr()
-        assert "Traceback" not in err
-        return int(exit_.value.code or 0), out, err
-
-    return given
+    return relive
 
 
-def test_table_and_json_say_what_the_model_says(run: Run) -> None:
+def test_table_and_json_say_what_the_model_says(relive: Command) -> None:
     model = load("m1.safetensors")
     data = np.load("test.npz")
     accuracy = model.score(data["X"], data["y"])
-    code, out, _ = run("evaluate", "m1.safetensors", "test.npz")
+    code, out, _ = relive("evaluate", "m1.safetensors", "test.npz")
     assert code == 0
     assert f"accuracy     {100 * accuracy:.2f} %" in out
     assert "never met    4: no answer can be right" in out
-    code, out, _ = run("evaluate", "m1.safetensors", "test.npz", "--format", "json")
+    code, out, _ = relive("evaluate", "m1.safetensors", "test.npz", "--format", "json")
     said = json.loads(out)
     assert (code, said["accuracy"], said["unknown"]) == (0, accuracy, [4])
     assert said == model.evaluate(data["X"], data["y"]).to_json()
 
 
-def test_what_changed_since_the_version_before(run: Run) -> None:
-    code, out, _ = run("evaluate", "m1.safetensors", "test.npz", "--against", "m0.safetensors", "--format", "json")
+def test_what_changed_since_the_version_before(relive: Command) -> None:
+    code, out, _ = relive("evaluate", "m1.safetensors", "test.npz", "--against", "m0.safetensors", "--format", "json")
     assert code == 0
     of_all, *by_class = json.loads(out)["changes"]
     assert of_all["gained"] > 50
     assert [round(change["before"]) for change in by_class] == [1, 1, 0, 0, 0]
-    _, out, _ = run("evaluate", "m1.safetensors", "test.npz", "--against", "m0.safetensors")
+    _, out, _ = relive("evaluate", "m1.safetensors", "test.npz", "--against", "m0.safetensors")
     assert f"{of_all['gained']} answers right that were wrong, {of_all['lost']} wrong that were right" in out
 
 
-def test_the_page_is_one_file_without_script_and_with_names_escaped(run: Run) -> None:
+def test_the_page_is_one_file_without_script_and_with_names_escaped(relive: Command) -> None:
     Path("<b>.safetensors").write_bytes(Path("m1.safetensors").read_bytes())
-    code, out, _ = run("evaluate", "<b>.safetensors", "test.npz", "--page", "page.html")
+    code, out, _ = relive("evaluate", "<b>.safetensors", "test.npz", "--page", "page.html")
     assert code == 0
     assert "page      page.html" in out
     page = Path("page.html").read_text()
@@ -88,7 +75,7 @@ def test_the_page_is_one_file_without_script_and_with_names_escaped(run: Run) ->
         (["--y", "labels"], "labels"),
     ],
 )
-def test_what_cannot_be_is_refused(run: Run, options: list[str], message: str) -> None:
-    code, out, err = run("evaluate", "m1.safetensors", "test.npz", *options)
+def test_what_cannot_be_is_refused(relive: Command, options: list[str], message: str) -> None:
+    code, out, err = relive("evaluate", "m1.safetensors", "test.npz", *options)
     assert (code, out) == (2, "")
     assert message in err

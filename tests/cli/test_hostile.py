@@ -69,7 +69,6 @@ class TestNumbers:
         said = relive("fit", M, data, *NETWORK, *options)
         assert (said.code in (1, 2), Path(M).exists()) == (True, False)
         assert re.fullmatch(r"error: [^\n]+\n", said.err) or "Invalid value" in said.err
-        assert "Traceback" not in said.err
 
     def test_so_it_is_with_an_existing_model(self, relive: Command, data: Path) -> None:
         assert relive("fit", M, data, *NETWORK).code == 0
@@ -99,9 +98,8 @@ class TestEndings:
         assert re.fullmatch(
             r"error: ZeroDivisionError: by \[red\]zero\[/\] and \\x1b\[2J\. This was .*--debug.*\n", said.err
         )
-        said = relive("--debug", "fit", M, data)
+        said = relive("--debug", "fit", M, data, traceback=True)
         assert said.code == 1
-        assert "Traceback" in said.err
         assert "test_hostile.py" in said.err
 
     def test_a_full_disk_divergence_and_damage_are_failures_not_misuse(

@@ -126,7 +126,7 @@ def test_a_failing_run_is_named_and_the_others_are_kept(
 ) -> None:
     monkeypatch.setitem(paper.GRIDS, ("split", "si"), {"c": [1.0, 1e38], "xi": [1e-12]})
     monkeypatch.setitem(paper.PRESETS["split"], "iters", 20)
-    said = relive("grid", "--scenario", "task", "--method", "si")
+    said = relive("grid", "--scenario", "task", "--method", "si", traceback=True)
     assert said.code == 1
     assert "failed: split-task-si-mnist-seed1000" in said.err
     assert "1 of 2 runs failed, each twice; 1 are in runs" in said.err

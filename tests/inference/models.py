@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from sklearn.datasets import load_digits
+from torch import Tensor
 
 from relive.classifier.estimator import ContinualClassifier
+from relive.classifier.features import Features
 from relive.methods import METHODS
+from relive.methods.domains import Domains
 
 Array = npt.NDArray[Any]
 CELLS = [(m, s) for m, facts in METHODS.items() for s in facts.scenarios if not facts.needs_earlier_tasks]
@@ -70,3 +74,24 @@ def saved(model: ContinualClassifier, path: Path) -> Path:
     """Return the file of a model."""
     model.save(path)
     return path
+
+
+class Doubled(Features):
+    """Inputs in float64."""
+
+    def inputs(self, data: Array) -> Tensor:
+        return super().inputs(data).double()
+
+
+def rounding(model: ContinualClassifier, x: Array, task: Any) -> Array:
+    """How far torch's float32 is off at most where logits are large and cancel: closed forms, against float64."""
+    if model.learner_.method.takes_steps:
+        return np.zeros(1)
+    exact = copy.deepcopy(model)
+    exact.learner_.net.double()
+    for domain in exact.learner_.method.domains_ if isinstance(exact.learner_.method, Domains) else []:
+        domain.net.double()
+    exact.features_ = Doubled(exact.features_.likelihood, exact.features_.mean, exact.features_.scale)
+    off: Array = abs(model.predict_proba(x, task) - exact.predict_proba(x, task)).max(keepdims=True)
+    assert off < 1e-4
+    return off

@@ -16,8 +16,7 @@ from relive.classifier.estimator import ContinualClassifier
 from relive.inference.onnxfile import write_onnx
 from relive.inference.operators import OPERATORS
 from relive.inference.predictor import predictor_of
-from tests.inference.models import CELLS, PIXELS, TORCH_ONLY, Array, learned, questions, saved
-from tests.inference.test_predictor import rounding
+from tests.inference.models import CELLS, PIXELS, TORCH_ONLY, Array, learned, questions, rounding, saved
 
 SUPPORTED = [(m, s) for m, s in CELLS if m not in TORCH_ONLY]
 

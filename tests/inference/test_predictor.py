@@ -10,19 +10,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from torch import Tensor
 
 from relive._util.errors import InputError
 from relive._util.tensorfile import FileError, read_tensors, write_tensors
 from relive.classifier import parameters
 from relive.classifier.estimator import ContinualClassifier
-from relive.classifier.features import Features
 from relive.classifier.modelheader import KIND, VERSION
 from relive.inference.predictor import NeedsTorchError, predictor_of
-from relive.methods.domains import Domains
 from relive.networks import likelihoods
 from relive.networks.catalogue import LIKELIHOODS
-from tests.inference.models import CELLS, CLOSED_FORMS, PIXELS, TORCH_ONLY, Array, learned, questions, saved
+from tests.inference.models import CELLS, CLOSED_FORMS, PIXELS, TORCH_ONLY, learned, questions, rounding, saved
 
 SUPPORTED = [(m, s) for m, s in CELLS if m not in TORCH_ONLY]
 
@@ -34,25 +31,6 @@ def assert_same_answers(model: ContinualClassifier, path: Path) -> None:
     assert (abs(found - expected) <= 1e-5 + rounding(model, x, task)).all()
     assert predictor.classes_.tolist() == model.classes_.tolist()
     assert predictor.classes_[found.argmax(1)].tolist() == model.predict(x, task).tolist()
-
-
-def rounding(model: ContinualClassifier, x: Array, task: Any) -> Array:
-    """How far torch's float32 is off at most where logits are large and cancel: closed forms, against float64."""
-    if model.learner_.method.takes_steps:
-        return np.zeros(1)
-    exact = copy.deepcopy(model)
-    exact.learner_.net.double()
-    for domain in exact.learner_.method.domains_ if isinstance(exact.learner_.method, Domains) else []:
-        domain.net.double()
-    exact.features_ = Doubled(exact.features_.likelihood, exact.features_.mean, exact.features_.scale)
-    off: Array = abs(model.predict_proba(x, task) - exact.predict_proba(x, task)).max(keepdims=True)
-    assert off < 1e-4
-    return off
-
-
-class Doubled(Features):
-    def inputs(self, data: Array) -> Tensor:
-        return super().inputs(data).double()
 
 
 @pytest.mark.parametrize("likelihood", ["bernoulli", "gaussian"])
