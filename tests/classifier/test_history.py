@@ -11,7 +11,7 @@ import pytest
 from relive._util.errors import InputError, ReliveError
 from relive._util.files import write_atomic
 from relive.classifier.history import keeping, kept, locked, roll_back, tidy
-from tests.killing import dying_at
+from tests.forks import dying_at
 
 
 @pytest.fixture

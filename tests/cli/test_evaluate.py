@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -16,16 +17,24 @@ X, Y = load_digits(return_X_y=True)
 X = (X * 15).astype(np.uint8)
 
 
-@pytest.fixture
-def relive(relive: Command) -> Command:
-    """Commands where there are two versions of a model and test data."""
+@pytest.fixture(scope="module")
+def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with two versions of a model, and test data; to be copied."""
+    folder = tmp_path_factory.mktemp("learned")
     model = ContinualClassifier()
     for k, classes in enumerate(([0, 1], [2, 3])):
         learn = np.isin(Y[:900], classes)
         model.partial_fit(X[:900][learn], Y[:900][learn])
-        model.save(f"m{k}.safetensors")
+        model.save(folder / f"m{k}.safetensors")
     ask = np.isin(Y[900:], [0, 1, 2, 3, 4])
-    np.savez("test.npz", X=X[900:][ask], y=Y[900:][ask])
+    np.savez(folder / "test.npz", X=X[900:][ask], y=Y[900:][ask])
+    return folder
+
+
+@pytest.fixture
+def relive(relive: Command, learned: Path, home: Path) -> Command:
+    """Commands where all that lies."""
+    shutil.copytree(learned, home, dirs_exist_ok=True)
     return relive
 
 

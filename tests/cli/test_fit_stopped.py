@@ -19,7 +19,7 @@ from tests.classifier.digits import assert_same
 from tests.cli.conftest import Command
 from tests.cli.teaching import PARAMETERS, TASKS, M, all_bytes, digits, process
 from tests.experiments.small import until
-from tests.killing import dying_at
+from tests.forks import dying_at
 
 
 def test_two_at_a_time(relive: Command, home: Path, files: Path, made: Path) -> None:

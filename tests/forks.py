@@ -1,12 +1,29 @@
-"""Processes that die at a moment of the test's choosing."""
+"""Forks of the test's process, which have everything imported: one that answers, and one that dies when it is to."""
 
 from __future__ import annotations
 
+import contextlib
+import multiprocessing
 import os
 import signal
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from typing import Any
+
+
+@contextlib.contextmanager
+def forking() -> Iterator[None]:
+    """Fork without the warning that threads, which a test's process may have, are not copied."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
+        yield
+
+
+def in_a_fork(action: Callable[..., Any], *arguments: Any) -> Any:
+    """Return what a function returns in a process of its own."""
+    with forking(), ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as process:
+        return process.submit(action, *arguments).result(timeout=120)
 
 
 def dying_at(k: int, action: Callable[[], object], *also: tuple[Any, str]) -> bool:
@@ -14,8 +31,7 @@ def dying_at(k: int, action: Callable[[], object], *also: tuple[Any, str]) -> bo
 
     Calls of the functions that ``also`` names count as well.
     """
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
+    with forking():
         child = os.fork()
     if not child:
         left = [k]
