@@ -33,6 +33,7 @@ from relive.studio.comparing import Comparer
 from relive.studio.events import Hub
 from relive.studio.looking import Looker, Seen
 from relive.studio.models import Models
+from relive.studio.ready import Ready
 from relive.studio.runs import Runs
 
 BODY = 1_000_000  # bytes that a request may send, but for uploads
@@ -83,15 +84,17 @@ class Studio:
     def __init__(self, places: Places) -> None:
         self.places = places
         self.runs = Runs(places.store)
-        self.hub = Hub(self.runs)
+        self.ready = Ready()
+        self.hub = Hub(self.runs, self.ready)
         self.looker = Looker(places.data)
-        self.models = Models(places.models)
+        self.models = Models(places.models, self.ready)
         self.comparer = Comparer(places.store)
 
     @contextlib.asynccontextmanager
     async def lifespan(self, app: Starlette) -> AsyncIterator[None]:
         """Watch the store while the server runs, and stop what was started when it ends."""
         watching = asyncio.create_task(self.hub.watch())
+        await self.ready.warm_up()
         try:
             yield
         finally:

@@ -11,6 +11,7 @@ import orjson
 
 from relive.serving.http import RefusedError
 from relive.studio.jobs import Job, Jobs
+from relive.studio.ready import Ready
 from relive.studio.runs import News, Runs
 
 TICK, IDLE = 0.4, 2.0  # seconds between two looks at the store, with and without somebody who watches
@@ -25,11 +26,13 @@ class Hub:
     ----------
     runs
         The runs of a store.
+    ready
+        Starts commands.
     """
 
-    def __init__(self, runs: Runs) -> None:
+    def __init__(self, runs: Runs, ready: Ready) -> None:
         self.runs = runs
-        self.jobs = Jobs(self._job_changed)
+        self.jobs = Jobs(ready, self._job_changed)
         self.clients: set[asyncio.Queue[bytes]] = set()
         self.looked = asyncio.Event()  # set once everything was read
 

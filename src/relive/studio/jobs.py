@@ -7,12 +7,15 @@ import contextlib
 import itertools
 import os
 import signal
-import sys
+import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from multiprocessing.process import BaseProcess
+from pathlib import Path
 from typing import Any
 
 from relive._util.errors import InputError
+from relive.studio.ready import NOWHERE, Ready, ended
 
 TAIL = 20_000  # characters of what a command says that are kept
 MOST = 100  # jobs that are remembered, and that may wait
@@ -29,7 +32,7 @@ class Job:
     runs: list[str] = field(default_factory=list)
     state: str = "waiting"  # running, done, stopped, failed
     said: str = ""
-    process: asyncio.subprocess.Process | None = None
+    process: BaseProcess | None = None
     stopping: bool = False
 
     def to_json(self) -> dict[str, Any]:
@@ -48,13 +51,16 @@ class Jobs:
 
     Parameters
     ----------
+    ready
+        Starts them.
     changed
         Is called with a job when something about it is new.
     at_once
         How many may run at a time.
     """
 
-    def __init__(self, changed: Callable[[Job], None], at_once: int | None = None) -> None:
+    def __init__(self, ready: Ready, changed: Callable[[Job], None], at_once: int | None = None) -> None:
+        self._ready = ready
         self.changed = changed
         self.all: dict[int, Job] = {}
         self._numbers = itertools.count(1)
@@ -82,19 +88,15 @@ class Jobs:
                 job.state = "stopped"
                 self.changed(job)
                 return
-            job.process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "relive", *job.words),
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.DEVNULL,
-                stderr=asyncio.subprocess.PIPE,
-                start_new_session=True,  # Ctrl-C on the terminal is this server's: it tells them
-            )
-            job.state = "running"
-            self.changed(job)
-            assert job.process.stderr is not None
-            while part := await job.process.stderr.read(4096):
-                job.said = (job.said + part.decode(errors="replace"))[-TAIL:]
-            code = await job.process.wait()
+            with tempfile.TemporaryDirectory(prefix="relive-studio-") as place:
+                err = Path(place) / "err"
+                job.process = await self._ready.start(job.words, Path(), NOWHERE, err)
+                job.state = "running"
+                self.changed(job)
+                if job.stopping:  # meanwhile: nothing is done yet
+                    job.process.kill()
+                code = await ended(job.process)
+                job.said = err.read_text(errors="replace")[-TAIL:] if err.exists() else ""
         job.state = "done" if code == 0 else "stopped" if job.stopping or code in (130, -signal.SIGINT) else "failed"
         self.changed(job)
 
@@ -104,9 +106,9 @@ class Jobs:
         if job is None:
             raise InputError(f"there is no job {number}")
         job.stopping = True
-        if job.process is not None and job.process.returncode is None:
+        if job.process is not None and job.process.pid is not None and job.process.exitcode is None:
             with contextlib.suppress(ProcessLookupError):
-                job.process.send_signal(signal.SIGINT)
+                os.kill(job.process.pid, signal.SIGINT)
 
     async def stop_all(self) -> None:
         """Interrupt all commands, and wait for their ends."""
@@ -115,5 +117,5 @@ class Jobs:
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=PATIENCE)
         for job in self.all.values():
-            if job.process is not None and job.process.returncode is None:
+            if job.process is not None and job.process.exitcode is None:
                 job.process.kill()

@@ -36,11 +36,13 @@ class Models:
     ----------
     folder
         Where they are; it is made when the first one is taught.
+    ready
+        Does the commands.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, ready: Ready) -> None:
         self.folder = folder
-        self._ready = Ready()
+        self._ready = ready
         self._slots = asyncio.Semaphore(AT_ONCE)
 
     def routes(self) -> list[Route]:

@@ -1,4 +1,4 @@
-"""Short commands without the seconds that importing takes: they are forked from a process that has imported it all."""
+"""Commands without the seconds that importing takes: they are forked from a process that has imported it all."""
 
 from __future__ import annotations
 
@@ -6,23 +6,31 @@ import asyncio
 import multiprocessing
 import os
 import runpy
+import signal
 import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from multiprocessing import forkserver
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from relive._util.errors import InputError
 
-LIBRARIES = [
+LIBRARIES = [  # not the command line's own: what it prints to is decided when that is imported
     "pandas",
     "typer",
     "rich.live",
     "rich.progress",
+    "relive.classifier.history",
     "relive.classifier.modelfile",
     "relive.data.readers.formats",
+    "relive.experiments.sweep",
+    "relive.inference.opening",
+    "relive.report.figures",
+    "relive.report.page",
 ]
-LOOK_EVERY = 0.02  # seconds
+NOWHERE = Path(os.devnull)
 
 
 @dataclass(frozen=True)
@@ -35,33 +43,54 @@ class Answer:
 
 
 class Ready:
-    """Runs commands of ``relive``; the process that they are forked from starts with the first of them."""
+    """Runs commands of ``relive`` in processes of their own."""
 
     def __init__(self) -> None:
         self._context = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload(LIBRARIES)
 
+    async def warm_up(self) -> None:
+        """Start the process that commands are forked from; the first of them would wait for it otherwise."""
+        await asyncio.to_thread(forkserver.ensure_running)
+
+    async def start(self, words: Sequence[str], folder: Path, out: Path, err: Path) -> BaseProcess:
+        """Start a command in a folder, with stdout and stderr in files."""
+        process = self._context.Process(target=_be_relive, args=(list(words), folder.resolve(), out, err))
+        await asyncio.to_thread(process.start)
+        return process
+
     async def do(self, words: Sequence[str], folder: Path, seconds: float = 600.0) -> Answer:
         """Run a command in a folder to its end; a request that is given up ends it."""
         with tempfile.TemporaryDirectory(prefix="relive-studio-") as place:
-            said = Path(place) / "out", Path(place) / "err"
-            process = self._context.Process(target=_be_relive, args=(list(words), folder.resolve(), *said), daemon=True)
-            await asyncio.to_thread(process.start)
+            out, err = Path(place) / "out", Path(place) / "err"
+            process = await self.start(words, folder, out, err)
             try:
                 async with asyncio.timeout(seconds):
-                    while process.is_alive():
-                        await asyncio.sleep(LOOK_EVERY)
+                    code = await ended(process)
             except TimeoutError:
                 raise InputError(f"this took more than {seconds:.0f} s: use the command line for it") from None
             finally:
                 process.kill()
                 await asyncio.to_thread(process.join)
-            texts = [path.read_text(errors="replace") if path.exists() else "" for path in said]
-        return Answer(process.exitcode or 0, *texts)
+            return Answer(code, *(path.read_text(errors="replace") if path.exists() else "" for path in (out, err)))
+
+
+async def ended(process: BaseProcess) -> int:
+    """Wait for a process, and return its exit code: the number of a signal that ended it is below 0."""
+    loop, over = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(process.sentinel, over.set)
+    try:
+        await over.wait()
+    finally:
+        loop.remove_reader(process.sentinel)
+    await asyncio.to_thread(process.join)
+    return process.exitcode or 0
 
 
 def _be_relive(words: list[str], folder: Path, out: Path, err: Path) -> None:
-    """Do in this process what ``python -m relive`` does, with stdout and stderr in files."""
+    """Do in this process what ``python -m relive`` does, in a session of its own: the terminal's Ctrl-C is not for it."""
+    os.setsid()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     for number, path in ((1, out), (2, err)):
         os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), number)
     os.chdir(folder)
