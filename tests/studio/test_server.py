@@ -305,6 +305,19 @@ def test_the_command_of_a_comparison_means_the_same_runs(monkeypatch: pytest.Mon
     assert {spec.name for spec in asked} == {spec.name for spec in specs}
 
 
+def test_a_comparison_that_is_started_here_is_done_and_what_cannot_be_says_why(tmp_path: Path) -> None:
+    small = {"dataset": "digits", "tasks": 2, "iters": 5, "hidden": 8}
+    with serving(tmp_path) as served:
+        _, said = served.ask("/api/runs", {"methods": ["ncm"], "seeds": 2} | small)
+        assert said["jobs"][0]["title"].startswith("relive compare --dataset digits --scenario class --method ncm")
+        until(lambda: [row["state"] for row in served.first_event()["rows"]] == ["done"] * 2, every=0.2)
+        assert all(row["snapshots"] == [0, 1] for row in served.first_event()["rows"])
+        until(lambda: [job["state"] for job in served.first_event()["jobs"]] == ["done"])
+        served.ask("/api/runs", small | {"methods": ["none"], "tasks": 11})
+        until(lambda: len(served.first_event()["jobs"]) == 2 and served.first_event()["jobs"][1]["state"] == "failed")
+        assert served.first_event()["jobs"][1]["said"].startswith("error: ")
+
+
 def test_a_run_that_another_process_does_is_seen_live_and_when_it_stops(tmp_path: Path) -> None:
     store, spec = Store(tmp_path), make_spec("split", "class", "none", dataset="digits", tasks=2, iters=10)
     runs = Runs(store)

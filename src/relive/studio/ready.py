@@ -19,6 +19,7 @@ from relive._util.errors import InputError
 
 LIBRARIES = [  # not the command line's own: what it prints to is decided when that is imported
     "pandas",
+    "pydantic.type_adapter",  # typer's
     "typer",
     "rich.live",
     "rich.progress",
@@ -88,7 +89,7 @@ async def ended(process: BaseProcess) -> int:
 
 
 def _be_relive(words: list[str], folder: Path, out: Path, err: Path) -> None:
-    """Do in this process what ``python -m relive`` does, in a session of its own: the terminal's Ctrl-C is not for it."""
+    """Do in this process what ``python -m relive`` does; the terminal's Ctrl-C is not for it."""
     os.setsid()
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for number, path in ((1, out), (2, err)):
