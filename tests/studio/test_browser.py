@@ -269,6 +269,68 @@ def test_own_runs_are_compared_and_a_dot_leads_to_its_run(looked: Served, visit:
     page.get_by_role("heading", name="None, seed 1").wait_for()
 
 
+def copied(page: Page) -> str:
+    """Return what is in the clipboard."""
+    page.get_by_role("status").get_by_text("Copied").wait_for()
+    return str(page.evaluate("navigator.clipboard.readText()"))
+
+
+def test_any_runs_are_ticked_compared_kept_as_an_address_and_exported(
+    looked: Served, visit: Visit, browser: Browser
+) -> None:
+    page = visit.page
+    boxes = page.get_by_role("checkbox", name="seed 1")
+    boxes.first.check()
+    boxes.last.click(modifiers=["Shift"])
+    page.get_by_role("link", name="Compare 2 runs").click()
+    page.get_by_role("heading", name="2 runs").wait_for()
+    rows = page.get_by_role("region", name="The chosen runs").locator("tbody tr")
+    assert {text.split()[0] for text in rows.all_inner_texts()} == {"None", "RtF"}
+    page.get_by_role("row", name="None − RtF").wait_for()
+    assert page.locator("svg path").count() == 2  # a line for each
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.get_by_role("button", name="Copy as Python").first.click()
+    assert copied(page).count("make_spec('split', 'class', ") == 2
+    with page.expect_download() as downloading:
+        page.get_by_role("button", name="Export").click()
+    text = Path(downloading.value.path()).read_text()
+    assert ("The chosen runs" in text, "Leave out" in text, "Copy as" in text) == (True, False, False)
+
+    other = Visit(browser, looked, address=page.url)  # who has the address, and not the token yet
+    other.page.get_by_label("or paste it here").fill("http://127.0.0.1/")
+    other.page.get_by_role("button", name="Open").click()
+    other.page.get_by_text("There is no token in it").wait_for()
+    other.page.get_by_label("or paste it here").fill(looked.address)
+    other.page.get_by_role("button", name="Open").click()
+    other.page.get_by_role("heading", name="2 runs").wait_for()
+    assert other.page.url == page.url
+    other.page.get_by_role("button", name="Leave out None").click()
+    other.page.get_by_role("heading", name="1 run").wait_for()
+    assert other.page.url.count("seed1") == 1
+    other.page.get_by_role("button", name="Your runs").click()
+    other.page.get_by_role("row", name="None − RtF").wait_for()
+    assert other.page.url.endswith("#/compare/own")
+    other.page.get_by_role("link", name="Live", exact=True).click()
+    other.page.get_by_role("link", name="Compare 1 run").wait_for()
+    assert other.complaints == []
+    other.context.close()
+
+
+def test_what_a_form_asks_for_is_copied_and_not_started(looked: Served, visit: Visit) -> None:
+    page = visit.page
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.get_by_text("Start runs").click()
+    page.get_by_label("How often").select_option("many")
+    page.get_by_label("How many seeds").fill("3")
+    page.get_by_role("button", name="Copy as command").first.click()
+    wanted = "relive compare --dataset digits --scenario class --method none --method rtf --seeds 3 --iters 300"
+    assert copied(page) == wanted
+    page.get_by_role("button", name="Copy as Python").first.click()
+    page.get_by_role("status").get_by_text("the Python program").wait_for()
+    assert copied(page).count("make_spec(") == 6
+    assert not [job for job in looked.first_event()["jobs"] if "--seeds" in job["title"]]
+
+
 def test_the_papers_tables_have_verdicts_and_the_headline_first(browser: Browser, tmp_path: Path) -> None:
     store = Store(tmp_path / "theirs")
     for result in paper_like("split", 1):

@@ -23,12 +23,12 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from relive._util.errors import InputError
-from relive.experiments.spec import RunSpec
+from relive.experiments.spec import RunResult, RunSpec
 from relive.experiments.store import Store
 from relive.serving.guard import Guard
 from relive.serving.http import RefusedError, body_of, json_response, told
-from relive.studio import choices
-from relive.studio.commands import as_command, as_python, compare_words, run_words
+from relive.studio import choices, comparing
+from relive.studio.commands import as_command, as_python, compare_words, run_words, words_of
 from relive.studio.comparing import Comparer
 from relive.studio.events import Hub
 from relive.studio.looking import Looker, Seen
@@ -38,6 +38,7 @@ from relive.studio.runs import Runs
 
 BODY = 1_000_000  # bytes that a request may send, but for uploads
 SIDE = 64  # pixels of a drawing
+MOST_CHOSEN = 200  # runs that are compared at once, by hand
 KINDS = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 SAFE = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
@@ -112,7 +113,9 @@ class Studio:
             Route("/api/runs/{name}/go-on", told(self.go_on), methods=["POST"]),
             Route("/api/runs/{name}/wrong", told(self.wrong)),
             Route("/api/runs/{name}/dreams", told(self.dreams)),
+            Route("/api/programs", told(self.programs), methods=["POST"]),
             Route("/api/compare", told(self.compare)),
+            Route("/api/chosen", told(self.chosen), methods=["POST"]),
             Route("/api/draw", told(self.draw), methods=["POST"]),
             Route("/api/jobs/{number:int}/stop", told(self.stop), methods=["POST"]),
             *self.models.routes(),
@@ -133,13 +136,22 @@ class Studio:
         """Start what a form asks for."""
         form = await read_json(request)
         specs = await asyncio.to_thread(choices.specs_from, form)
-        if len(specs) == 1:
-            return self._started([self._run(specs[0])])
-        if form.get("seeds") is None:  # the same seed for some methods: a run each, side by side
+        if len(specs) == 1 or form.get("seeds") is None:  # the same seed for some methods: a run each, side by side
             return self._started([self._run(spec) for spec in specs])
         words = compare_words(specs)
         names = [spec.name for spec in specs]
         return self._started([self._job(words, as_command(words), names)])
+
+    async def programs(self, request: Request) -> Response:
+        """Return runs that are known, or those that a form asks for, as commands and as Python; nothing is started."""
+        asked = await read_json(request)
+        if isinstance(asked, dict) and "runs" in asked:
+            specs = [result.spec for result in (await self._results(asked)).values() if result is not None]
+        else:
+            specs = await asyncio.to_thread(choices.specs_from, asked)
+        if not specs:
+            raise RefusedError(404, "there are no such runs")
+        return json_response({"command": as_command(*words_of(specs)), "python": as_python(*specs)})
 
     async def first(self, request: Request) -> Response:
         """Start fine-tuning and replay side by side, as a visitor's first look."""
@@ -193,6 +205,21 @@ class Studio:
         """Return finished runs side by side, and beside the paper's numbers."""
         version = frozenset((row["name"], row["when"]) for row in self.runs.rows.values() if row["state"] == "done")
         return json_response(await asyncio.to_thread(self.comparer.everything, version))
+
+    async def chosen(self, request: Request) -> Response:
+        """Return any finished runs side by side; those that are not there are named."""
+        found = await self._results(await read_json(request), MOST_CHOSEN)
+        groups = await asyncio.to_thread(comparing.chosen, [result for result in found.values() if result is not None])
+        return json_response({"groups": groups, "missing": [name for name, result in found.items() if result is None]})
+
+    async def _results(self, asked: Any, most: int | None = None) -> dict[str, RunResult | None]:
+        """Return the results of the runs that are named, None of those that are not done or not known."""
+        names = asked.get("runs") if isinstance(asked, dict) else None
+        if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
+            raise InputError('"runs" must be a list of names of runs')
+        if most is not None and len(names) > most:
+            raise InputError(f"{len(names)} runs are too many to look at: {most} at most")
+        return await asyncio.to_thread(lambda: {name: self.runs.result(name) for name in names})
 
     def _seen(self, name: Any) -> Seen:
         directory = self.runs.directory(name) if isinstance(name, str) else None

@@ -1,4 +1,4 @@
-"""The same run as a command and as Python: what the page starts, and what it lets people copy."""
+"""Runs as commands and as Python: what the page starts, and what it lets people copy."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 from relive._util.fidelity import FIDELITIES, name_of
 from relive.experiments.spec import RunSpec, make_spec
+from relive.experiments.sweep import specs_of
 
 SIZES = ("tasks", "iters", "learning_rate", "hidden", "batch_size", "latent", "threads")
 PARTS = ("encoder", "optimizer", "device")
@@ -42,29 +43,52 @@ def compare_words(specs: Sequence[RunSpec]) -> list[str]:
     return [*words, "--seeds", str(len({spec.seed for spec in specs})), *_rest(first, _usual(first))]
 
 
-def as_command(words: Sequence[str]) -> str:
-    """Return a command as it is typed."""
-    return shlex.join(["relive", *words])
+def words_of(specs: Sequence[RunSpec]) -> list[list[str]]:
+    """Return the commands that do these runs: one comparison where that means the same runs, else one for each."""
+    words = compare_words(specs)
+    first, usual = specs[0], _usual(specs[0])
+    given = {name: getattr(first, name) for name in (*SIZES, *PARTS) if getattr(first, name) != getattr(usual, name)}
+    asked = specs_of(
+        [first.protocol],
+        dict.fromkeys(spec.scenario for spec in specs),
+        dict.fromkeys(spec.method for spec in specs),
+        range(1, len({spec.seed for spec in specs}) + 1),
+        dataset=first.dataset,
+        fidelity=name_of(first.fidelity).partition(",")[0],
+        **{name: value for name, value in given.items() if name != "threads"},  # which a comparison is not told
+    )
+    same = {spec.name for spec in asked} == {spec.name for spec in specs}
+    return [words] if same and len(specs) > 1 else [run_words(spec) for spec in specs]
 
 
-def as_python(spec: RunSpec) -> str:
-    """Return a program that does this run, and prints its average accuracy."""
+def as_command(*commands: Sequence[str]) -> str:
+    """Return commands as they are typed, each on a line."""
+    return "\n".join(shlex.join(["relive", *words]) for words in commands)
+
+
+def as_python(*specs: RunSpec) -> str:
+    """Return a program that does runs, and prints the average accuracy of each."""
+    plain = all(spec.fidelity in FIDELITIES.values() for spec in specs)
+    imports = f"from relive import {'' if plain else 'Fidelity, '}make_spec, run\n\n"
+    if len(specs) == 1:
+        return f"{imports}spec = {_made(specs[0])}\nprint(run(spec).result.average_accuracy)\n"
+    made = "".join(f"    {_made(spec)},\n" for spec in specs)
+    told = "print(spec.method, spec.scenario, spec.seed, run(spec).result.average_accuracy)"
+    return f"{imports}specs = [\n{made}]\nfor spec in specs:\n    {told}\n"
+
+
+def _made(spec: RunSpec) -> str:
+    """Return how Python makes a spec, with nothing said that is usual."""
     usual = _usual(spec)
     given: dict[str, Any] = {"dataset": spec.dataset, "seed": spec.seed}
     given |= {name: getattr(spec, name) for name in (*SIZES, *PARTS) if getattr(spec, name) != getattr(usual, name)}
     settings = {name: value for name, value in spec.settings.items() if value != usual.settings.get(name)}
     given |= {"settings": settings} if settings else {}
+    if spec.fidelity != usual.fidelity:
+        named = spec.fidelity in FIDELITIES.values()
+        given["fidelity"] = name_of(spec.fidelity) if named else spec.fidelity
     arguments = ", ".join(f"{name}={value!r}" for name, value in given.items())
-    fidelity, imports = "", "make_spec, run"
-    if spec.fidelity in FIDELITIES.values():
-        fidelity = "" if spec.fidelity == usual.fidelity else f", fidelity={name_of(spec.fidelity)!r}"
-    else:
-        fidelity, imports = f", fidelity={spec.fidelity!r}", "Fidelity, make_spec, run"
-    return (
-        f"from relive import {imports}\n\n"
-        f"spec = make_spec({spec.protocol!r}, {spec.scenario!r}, {spec.method!r}, {arguments}{fidelity})\n"
-        "print(run(spec).result.average_accuracy)\n"
-    )
+    return f"make_spec({spec.protocol!r}, {spec.scenario!r}, {spec.method!r}, {arguments})"
 
 
 def _usual(spec: RunSpec) -> RunSpec:

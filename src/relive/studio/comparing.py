@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from relive.experiments.compare import Entry, SideBySide
+from relive.experiments.compare import Entry, SideBySide, side_by_side
 from relive.experiments.spec import SCENARIO_NAMES, RunResult
 from relive.experiments.store import Store
 from relive.paper.comparison import METHODS, Compared, Comparison
@@ -14,7 +15,12 @@ from relive.paper.published import PROTOCOL_NAMES
 from relive.paper.tuned import best, searched, tuned_of
 from relive.report import own_runs, style, tables
 from relive.report.page import Report
-from relive.studio.commands import as_command, compare_words
+from relive.studio.commands import as_command
+
+
+def chosen(results: Sequence[RunResult]) -> list[dict[str, Any]]:
+    """Return some runs side by side, whatever they are: those that learned the same tasks are compared."""
+    return [_group(group) for group in side_by_side(results)]
 
 
 class Comparer:
@@ -54,12 +60,6 @@ class Comparer:
 
 
 def _group(group: SideBySide) -> dict[str, Any]:
-    runs = [run for entry in group.entries for run in entry.runs]
-    seeds = {run.spec.seed for run in runs}
-    same = len({(run.spec.encoder, str(run.spec.settings.items())) for run in runs}) == len(
-        {run.spec.method for run in runs}
-    )
-    comparable = same and seeds == set(range(1, len(seeds) + 1))  # what `relive compare` can be asked for
     return {
         "title": group.title,
         "scenarios": [{"name": name, "title": style.SCENARIO_TITLES[name]} for name in group.scenarios],
@@ -80,7 +80,6 @@ def _group(group: SideBySide) -> dict[str, Any]:
             for pair in group.pairs(scenario)
         ],
         "rules": own_runs.rules(group),
-        "command": as_command(compare_words([run.spec for run in runs])) if comparable else None,
     }
 
 
@@ -110,6 +109,7 @@ def _table(table: Comparison) -> dict[str, Any]:
             }
             for method in METHODS
         ],
+        "command": as_command(["paper", "--protocol", table.protocol, *(["--tuned"] if table.tuned else [])]),
         "rules": tables.rules(table),
         "notes": tables.settings_notes(table),
         "runs": [
@@ -148,8 +148,11 @@ def _searches(results: list[RunResult]) -> list[dict[str, Any]]:
         for (scenario, method), runs in searched(results, protocol).items():
             chosen = best(runs)
             tried = sorted(runs, key=lambda run: sorted(run.spec.settings.items()))
+            words = ["grid", "--protocol", protocol, "--scenario", scenario, "--method", method]
             found.append(
                 {
+                    "command": as_command(words),
+                    "runs": [{"name": run.spec.name} for run in tried],
                     "title": f"{style.method_title(method)}, {style.PROTOCOL_TITLES[protocol]}, "
                     f"{style.SCENARIO_TITLES[scenario]}",
                     "colour": style.method_colour(method),

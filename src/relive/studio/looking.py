@@ -18,7 +18,9 @@ from relive._util.errors import InputError
 from relive._util.fidelity import Fidelity
 from relive.core.scenarios import SCENARIOS
 from relive.experiments.spec import RunSpec
+from relive.studio.commands import as_command
 from relive.studio.drawing import prepared
+from relive.studio.programs import Step
 from relive.studio.snapshots import snapshot_path, snapshots_in
 
 if TYPE_CHECKING:
@@ -116,7 +118,14 @@ class Looker:
             rows = np.flatnonzero(said == label)
             pictures = [{"pixels": _pixels(x[i]), "p": float(sure[i])} for i in rows[:BY_CLASS]] if shape else []
             classes.append({"label": str(label), "share": len(rows) / max(1, len(said)), "pictures": pictures})
-        return {"shape": shape, "classes": classes, "map": self._map(run, after, x, said, scenario.shares_units)}
+        path = str(snapshot_path(run.directory, after))
+        return {
+            "shape": shape,
+            "classes": classes,
+            "map": self._map(run, after, x, said, scenario.shares_units),
+            "command": as_command(["inspect", path, "--picture", "dreams.png"]),
+            "python": Step(path).replay(REPLAYED),
+        }
 
     def _map(self, run: Seen, after: int, x: Array, said: Array, by_position: bool) -> dict[str, Any]:
         """Return where dreamt samples and real ones of the tasks so far lie, in two dimensions."""

@@ -6,7 +6,7 @@ import asyncio
 import re
 import shlex
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from starlette.routing import Route
 from relive._util.errors import InputError, unknown
 from relive.methods import METHODS
 from relive.serving.http import RefusedError, json_response, told
+from relive.studio.programs import Step
 from relive.studio.ready import Answer, Ready
 from relive.studio.uploads import received
 
@@ -66,7 +67,8 @@ class Models:
 
     async def inspect(self, request: Request) -> Response:
         """Return what is in a model file."""
-        return await self._told(["inspect", self._file(request), "--json"], as_json=True)
+        file = self._file(request)
+        return await self._told(["inspect", file, "--json"], Step(file).inspect(), as_json=True)
 
     async def fit(self, request: Request) -> Response:
         """Teach a model what was sent."""
@@ -77,28 +79,31 @@ class Models:
             raise unknown("method", method, METHODS)
         words = [*_options(asked, "label", "x", "y", "task"), *([f"--method={method}"] if method else [])]
         words += [f"--{flag}" for flag in ("forgettable", "again") if asked.get(flag) == "yes"]
-        return await self._with_data(request, "fit", [*words, f"--keep={KEPT}", "--quiet"])
+        return await self._with_data(request, "fit", Step.fit, [*words, f"--keep={KEPT}", "--quiet"])
 
     async def predict(self, request: Request) -> Response:
         """Say what a model takes the samples for that were sent."""
         words = [*_options(request.query_params, "label", "x", "y", "task"), "--proba", "--format=json"]
-        return await self._with_data(request, "predict", words, as_json=True)
+        return await self._with_data(request, "predict", Step.predict, words, as_json=True)
 
     async def evaluate(self, request: Request) -> Response:
         """Compare a model's answers with the labels that were sent."""
         words = [*_options(request.query_params, "label", "x", "y", "task"), "--format=json"]
-        return await self._with_data(request, "evaluate", words, as_json=True)
+        return await self._with_data(request, "evaluate", Step.evaluate, words, as_json=True)
 
     async def forget(self, request: Request) -> Response:
         """Have a model forget a class."""
         label = request.query_params.get("class", "")
         if not label or len(label) > TEXT:
             raise InputError("say which class is to be forgotten")
-        return await self._told(["forget", self._file(request), f"--keep={KEPT}", "--", label])
+        file = self._file(request)
+        words = ["forget", file, f"--keep={KEPT}", "--", label]
+        return await self._told(words, Step(file, asked={"class": label}, keep=KEPT).forget())
 
     async def rollback(self, request: Request) -> Response:
         """Bring back the version of before."""
-        return await self._told(["rollback", self._file(request)])
+        file = self._file(request)
+        return await self._told(["rollback", file], Step(file).rollback())
 
     def _file(self, request: Request, new: bool = False) -> str:
         """Return the file's name of a model that is asked about; it lies in the folder, whatever the request says."""
@@ -112,13 +117,17 @@ class Models:
             raise RefusedError(404, f"there is no model {path.name} in {self.folder}")
         return path.name
 
-    async def _with_data(self, request: Request, what: str, words: list[str], as_json: bool = False) -> Response:
+    async def _with_data(
+        self, request: Request, what: str, program: Callable[[Step], str], words: list[str], as_json: bool = False
+    ) -> Response:
         model = self._file(request, new=what == "fit")
+        is_new = not (self.folder / model).exists()
         with tempfile.TemporaryDirectory(prefix="relive-studio-") as folder:
             data = await received(request, Path(folder))
-            return await self._told([what, model, str(data), *words], as_json, hidden=folder)
+            step = Step(model, is_new, str(data.relative_to(folder)), request.query_params, KEPT)
+            return await self._told([what, model, str(data), *words], program(step), as_json, hidden=folder)
 
-    async def _told(self, words: list[str], as_json: bool = False, hidden: str = "") -> Response:
+    async def _told(self, words: list[str], program: str, as_json: bool = False, hidden: str = "") -> Response:
         """Run a command and answer with what it says; ``hidden`` is a folder that the user does not know."""
         async with self._slots:
             done = await self._ready.do(words, self.folder)
@@ -126,7 +135,7 @@ class Models:
         if said.code != 0:
             raise RefusedError(400, said.err.strip().removeprefix("error: ") or f"it ended with exit code {said.code}")
         typed = shlex.join(["relive", *(word.replace(f"{hidden}/", "") if hidden else word for word in words)])
-        answer: dict[str, Any] = {"command": typed, "notes": said.err.strip()}
+        answer: dict[str, Any] = {"command": typed, "python": program, "notes": said.err.strip()}
         if not as_json:
             return json_response(answer | {"said": said.out.rstrip()})
         result = orjson.loads(said.out)

@@ -1,11 +1,16 @@
 // What the page asks the server, always with the token from the address that was opened.
 const KEY = "relive-token";
 let token = sessionStorage.getItem(KEY) || "";
-export function takeToken() {
-  const given = /^#token=([\w-]+)$/.exec(location.hash);
+export function giveToken(text) {
+  const given = /#token=([\w-]+)$/.exec(text.trim());
   if (given) {
     token = given[1];
     sessionStorage.setItem(KEY, token);
+  }
+  return Boolean(given);
+}
+export function takeToken() {
+  if (giveToken(location.hash)) {
     history.replaceState(null, "", `${location.pathname}#/live`); // it need not be seen by who looks over a shoulder
   }
   return Boolean(token);

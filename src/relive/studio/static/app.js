@@ -1,7 +1,7 @@
 // The shell: which view is shown, and whether the server answers.
-import { takeToken } from "./api.js";
+import { takeToken, giveToken } from "./api.js";
 import { state, follow, watch } from "./state.js";
-import { h, loading, problem } from "./dom.js";
+import { h, loading, toast } from "./dom.js";
 import { download } from "./export.js";
 import * as live from "./live.js";
 import * as matrix from "./matrix.js";
@@ -28,9 +28,17 @@ function show() {
   shown = view.open(main, rest.map(decodeURIComponent)) || {};
 }
 
+// A page that was kept, or passed on, has no token: it is asked for, and the page is shown then.
 function ask() {
+  const field = h("input", { required: true, autocomplete: "off", spellcheck: false, placeholder: "http://127.0.0.1:…/#token=…" });
+  const go = (event) => {
+    event.preventDefault();
+    if (giveToken(field.value)) location.reload();
+    else toast("There is no token in it: copy the whole line.");
+  };
   main.replaceChildren(h("div", { class: "card empty" }, h("h1", {}, "Open the address from the terminal"),
-    h("p", {}, "relive studio prints an address with a token in it. Without the token this page may ask nothing.")));
+    h("p", {}, "relive studio prints an address with a token in it. Without the token this page may ask nothing."),
+    h("form", { class: "row", style: { justifyContent: "center" }, onsubmit: go }, h("label", {}, "or paste it here", field), h("button", { type: "submit", style: { alignSelf: "end" } }, "Open"))));
 }
 
 async function begin() {
@@ -57,8 +65,7 @@ async function begin() {
   main.replaceChildren(loading());
   try {
     await follow(() => { offline.hidden = false; }, () => { offline.hidden = true; });
-  } catch (error) {
-    main.replaceChildren(problem(error));
+  } catch {
     ask();
   }
 }

@@ -42,6 +42,15 @@ export async function copy(text, what) {
     toast(text); // no clipboard: to be copied by hand
   }
 }
+// Buttons that copy something as a command and as Python; programs: a function that finds { command, python }.
+export const copyButtons = (programs) => h("span", { class: "row no-export" }, [["command", "Copy as command", "the command"], ["python", "Copy as Python", "the Python program"]].map(([kind, text, what]) =>
+  h("button", { type: "button", class: "quiet small", onclick: async () => {
+    try {
+      await copy((await programs())[kind], what);
+    } catch (error) {
+      toast(error.message);
+    }
+  } }, text)));
 export const loading = (text = "Loading …") => h("p", { class: "loading", role: "status" }, text);
 export const problem = (error) => h("p", { class: "error", role: "alert" }, error.message || String(error));
 export const empty = (title, text, ...more) => h("div", { class: "card empty" }, h("h2", {}, title), h("p", {}, text), ...more);

@@ -1,7 +1,7 @@
 // Dreams: what a network replays after each task, by class, and where that lies beside real samples.
 import { get, part } from "./api.js";
 import { state } from "./state.js";
-import { h, percent, called, picture, loading, problem, empty, table, behind, dot } from "./dom.js";
+import { h, percent, called, picture, loading, problem, empty, table, behind, dot, copyButtons } from "./dom.js";
 import { scatter, widthOf } from "./charts.js";
 import { picker, scrubber } from "./picker.js";
 
@@ -65,7 +65,8 @@ function paint(place, row, after, found) {
     h("p", { class: missing.length ? "error" : "fine", style: { marginBottom: "12px" } }, missing.length ? `No longer dreamt of: ${missing.join(", ")}. Nothing holds on to ${missing.length > 1 ? "these classes" : "this class"} any more.` : "Every class that was learned is among what is replayed."),
     h("div", { class: "classes" }, found.classes.map((c) => h("div", {}, h("div", {}, h("strong", { class: "key" }, h("span", { class: "dot", style: { background: colour.get(c.label) } }), c.label), h("div", { class: "fine" }, `${percent(c.share, 0)} of it`)),
       c.pictures.length ? h("ul", { class: "pictures" }, c.pictures.map((p) => h("li", {}, picture(p.pixels, found.shape, 44, `replayed, taken for ${c.label}`), h("span", {}, percent(p.p, 0))))) : h("p", { class: "fine" }, c.share ? "no pictures" : "nothing")))),
-    behind(table("Share of what is replayed", ["class", "share"], found.classes.map((c) => [c.label, percent(c.share)]))));
+    behind(table("Share of what is replayed", ["class", "share"], found.classes.map((c) => [c.label, percent(c.share)]))),
+    h("div", { style: { marginTop: "12px" } }, copyButtons(() => found)));
   const dots = (points, labels, real) => points.map(([x, y], i) => ({ x, y, colour: colour.get(labels[i]) || "#888", hollow: real, faint: real, r: real ? 4 : 3.5, label: `${real ? "real" : "dreamt"}: ${labels[i]}` }));
   const map = h("section", { class: "card stay" });
   place.replaceChildren(h("div", { class: "two" }, classes, map));

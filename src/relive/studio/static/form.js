@@ -1,6 +1,6 @@
 // The form that starts runs; everything in it comes from the catalogue.
 import { post } from "./api.js";
-import { h, toast, problem } from "./dom.js";
+import { h, toast, problem, copyButtons } from "./dom.js";
 
 const NUMBERS = { tasks: "Tasks", iters: "Steps per task", learning_rate: "Learning rate", hidden: "Hidden units", batch_size: "Batch size", latent: "Latent variables" };
 
@@ -24,7 +24,7 @@ export function runForm(catalogue) {
       choice("optimizer", "Optimizer", catalogue.optimizers.map((o) => ({ name: o.name, title: o.name })), "adam"),
       choice("fidelity", "Fidelity", [{ name: "as_run", title: "the paper’s code" }, { name: "as_written", title: "the paper’s equations" }], "as_run"),
       settings, failed),
-    h("div", { class: "row" }, h("button", { type: "submit" }, "Start"), h("p", { class: "fine" }, "Model files are kept after each task, for the other views.")));
+    h("div", { class: "row" }, h("button", { type: "submit" }, "Start"), copyButtons(() => post("/api/programs", asked())), h("p", { class: "fine" }, "Model files are kept after each task, for the other views.")));
 
   const at = form.elements;
   const chosen = () => catalogue.methods.filter((method) => form.querySelector(`input[value="${method.name}"]`).checked);
@@ -48,18 +48,21 @@ export function runForm(catalogue) {
     settings.replaceChildren(...offered.map((setting) => h("label", { title: setting.explain }, `${setting.symbol}: ${setting.explain}`,
       h("input", { type: "number", step: "any", min: setting.low ?? "", max: setting.high ?? "", "data-setting": setting.name, placeholder: setting.default }))));
   }
-    at.iters.addEventListener("input", () => { at.iters.dataset.touched = "yes"; });
+  at.iters.addEventListener("input", () => { at.iters.dataset.touched = "yes"; });
   form.addEventListener("change", follow);
+  function asked() {
+    const wanted = { methods: chosen().map((method) => method.name), dataset: at.dataset.value, protocol: at.protocol.value, scenario: at.scenario.value, optimizer: at.optimizer.value, fidelity: at.fidelity.value };
+    wanted[at.often.value === "many" ? "seeds" : "seed"] = Number(at.n.value);
+    if (at.encoder.value) wanted.encoder = at.encoder.value;
+    for (const name of Object.keys(NUMBERS)) if (at[name].value !== "") wanted[name] = Number(at[name].value);
+    const given = [...settings.querySelectorAll("input")].filter((input) => input.value !== "");
+    if (given.length) wanted.settings = Object.fromEntries(given.map((input) => [input.dataset.setting, Number(input.value)]));
+    return wanted;
+  }
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
-    const asked = { methods: chosen().map((method) => method.name), dataset: at.dataset.value, protocol: at.protocol.value, scenario: at.scenario.value, optimizer: at.optimizer.value, fidelity: at.fidelity.value };
-    asked[at.often.value === "many" ? "seeds" : "seed"] = Number(at.n.value);
-    if (at.encoder.value) asked.encoder = at.encoder.value;
-    for (const name of Object.keys(NUMBERS)) if (at[name].value !== "") asked[name] = Number(at[name].value);
-    const given = [...settings.querySelectorAll("input")].filter((input) => input.value !== "");
-    if (given.length) asked.settings = Object.fromEntries(given.map((input) => [input.dataset.setting, Number(input.value)]));
     try {
-      const { jobs } = await post("/api/runs", asked);
+      const { jobs } = await post("/api/runs", asked());
       failed.replaceChildren();
       toast(jobs.length === 1 ? "Started." : `Started ${jobs.length} runs.`);
     } catch (error) {

@@ -1,6 +1,6 @@
 // Live: a first look in one click, runs as they learn, a form to start others, and every run of the store.
 import { get, post, part } from "./api.js";
-import { state, featured, accuracies } from "./state.js";
+import { state, featured, accuracies, chosen, compareAddress } from "./state.js";
 import { h, percent, mean, duration, SCENARIOS, described, dot, toast, problem, loading } from "./dom.js";
 import { timeLine, curveTable, widthOf } from "./charts.js";
 import { runForm } from "./form.js";
@@ -146,12 +146,30 @@ function runTable() {
   const body = h("tbody"), count = h("p", { class: "fine", role: "status" });
   const scroll = h("div", { class: "runs", tabIndex: 0, role: "region", "aria-label": "Table of runs", onscroll: () => paint() },
     h("table", {}, h("caption", { class: "unseen" }, "Runs, the newest first"), h("thead", {}, h("tr", {},
+      h("th", { scope: "col", class: "narrow" }, h("span", { class: "unseen" }, "Compare")),
       ["Method", "Accuracy", "Scenario", "Data", "Settings", "Tasks", "Seed", "Forgetting", "Training", ""].map((head, i) =>
         h("th", { scope: "col", class: [[1, 7, 8].includes(i) ? "number" : "", [3, 4, 5, 6, 7, 8].includes(i) ? "wide" : ""].join(" ") }, head || h("span", { class: "unseen" }, "Actions"))))), body));
+  const bar = h("div", { class: "row no-export", style: { marginTop: "12px" } });
   const node = h("section", { class: "card", "aria-labelledby": "runs-title" },
-    h("div", { class: "row spread", style: { marginBottom: "12px" } }, h("h2", { id: "runs-title", style: { margin: 0 } }, "Runs"), tabs, h("label", { class: "no-export" }, h("span", { class: "unseen" }, "Search"), search)), scroll, count);
+    h("div", { class: "row spread", style: { marginBottom: "12px" } }, h("h2", { id: "runs-title", style: { margin: 0 } }, "Runs"), tabs, h("label", { class: "no-export" }, h("span", { class: "unseen" }, "Search"), search)), scroll, h("div", { class: "row spread" }, count, bar));
 
-  let rows = [], painted = "";
+  let rows = [], painted = "", last = null; // the row that was ticked last: with shift, all between are
+  function tick(name, on, range) {
+    const [from, to] = [last, name].map((each) => rows.findIndex((row) => row.name === each));
+    const names = range && from >= 0 && to >= 0 ? rows.slice(Math.min(from, to), Math.max(from, to) + 1).filter((row) => row.state === "done").map((row) => row.name) : [name];
+    for (const each of names) chosen[on ? "add" : "delete"](each);
+    last = name;
+    for (const box of body.querySelectorAll("input")) box.checked = chosen.has(box.closest("tr").dataset.name);
+    drawBar();
+  }
+  function drawBar() {
+    const n = chosen.size;
+    bar.replaceChildren(...(n ? [h("a", { class: "button", href: compareAddress(chosen) }, `Compare ${n} ${n === 1 ? "run" : "runs"}`), h("button", { type: "button", class: "quiet", onclick: () => {
+      chosen.clear();
+      for (const box of body.querySelectorAll("input")) box.checked = false;
+      drawBar();
+    } }, "Clear")] : [h("span", { class: "fine" }, "Tick runs to compare them; with Shift, all between.")]));
+  }
   function refresh() {
     const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
     const text = (row) => `${row.title} ${row.method} ${row.dataset} ${row.protocol} ${row.scenario} seed${row.seed} ${row.settings} ${row.state}`.toLowerCase();
@@ -163,6 +181,7 @@ function runTable() {
     if (!total && state.ready) count.textContent = which.own ? "No runs of your own yet: start some above, or with relive run in a terminal." : "No runs of the paper’s experiments: relive paper makes them, and --from reproduction shows those that came with relive.";
     painted = "";
     paint();
+    drawBar();
   }
   function paint() {
     const height = scroll.clientHeight || 640;
@@ -170,10 +189,10 @@ function runTable() {
     const key = `${from} ${to}`;
     if (key === painted) return;
     painted = key;
-    const space = (n) => h("tr", { class: "spacer", "aria-hidden": "true" }, h("td", { colSpan: 10, style: { height: `${n * ROW}px` } }));
-    const focus = document.activeElement?.closest?.(".runs tr")?.dataset.name;
-    body.replaceChildren(space(from), ...rows.slice(from, to).map(rowOf), space(rows.length - to));
-    if (focus) [...body.rows].find((row) => row.dataset.name === focus)?.querySelector("a, button")?.focus();
+    const space = (n) => h("tr", { class: "spacer", "aria-hidden": "true" }, h("td", { colSpan: 11, style: { height: `${n * ROW}px` } }));
+    const at = document.activeElement, focus = at?.closest?.(".runs tr")?.dataset.name;
+    body.replaceChildren(space(from), ...rows.slice(from, to).map((row) => rowOf(row, tick)), space(rows.length - to));
+    if (focus) [...body.rows].find((row) => row.dataset.name === focus)?.querySelector(at.tagName)?.focus();
   }
   refresh();
   return {
@@ -184,7 +203,7 @@ function runTable() {
   };
 }
 
-function rowOf(row) {
+function rowOf(row, tick) {
   const done = row.state === "done";
   const goOn = () => h("button", { type: "button", class: "quiet small", onclick: async (event) => {
     event.target.disabled = true;
@@ -196,6 +215,7 @@ function rowOf(row) {
   } }, "Go on");
   const name = row.title || row.name;
   return h("tr", { "data-name": row.name },
+    h("td", { class: "narrow" }, done ? h("input", { type: "checkbox", checked: chosen.has(row.name), "aria-label": `Compare ${name}, seed ${row.seed}`, onclick: (event) => tick(row.name, event.target.checked, event.shiftKey) }) : ""),
     h("th", { scope: "row" }, h("span", { class: "key" }, row.colour ? dot(row) : null, row.tasks ? h("a", { href: `#/matrix/${part(row.name)}` }, name) : name)),
     h("td", { class: "number" }, done ? percent(row.accuracy, 2) : h("span", { class: `badge ${row.state === "damaged" ? "bad" : ""}`, title: row.error }, row.state)),
     h("td", {}, SCENARIOS[row.scenario] || ""),

@@ -1,7 +1,7 @@
 // Matrix: accuracy on each task after each task, as a heat map that plays; a cell shows what was got wrong.
 import { get, part } from "./api.js";
 import { state, accuracies, about } from "./state.js";
-import { h, percent, mean, called, described, picture, dot, copy, loading, problem, empty, table, behind } from "./dom.js";
+import { h, percent, mean, called, described, picture, dot, copyButtons, loading, problem, empty, table, behind } from "./dom.js";
 import { heatMap, timeLine, legend, curveTable, widthOf } from "./charts.js";
 import { picker, scrubber } from "./picker.js";
 
@@ -48,7 +48,7 @@ export function open(root, names) {
             showWrong(wrong, line.row, after, on);
           } }) : h("p", { class: "fine" }, "No task is finished yet."),
           behind(table(`Accuracy of ${called(line.row)}`, ["", ...Array.from({ length: line.row.tasks }, (_, k) => `on task ${k + 1}`)], line.matrix.map((values, k) => [`after task ${k + 1}`, ...values.map((a) => percent(a))]))),
-          h("div", { class: "row no-export", style: { marginTop: "12px" } }, ["command", "python"].map((kind) => h("button", { type: "button", class: "quiet small", onclick: async () => copy((await about(line.row.name))[kind], kind === "command" ? "the command" : "the Python program") }, kind === "command" ? "Copy as command" : "Copy as Python"))));
+          h("div", { style: { marginTop: "12px" } }, copyButtons(() => about(line.row.name))));
       }));
       const full = widthOf(lines, 1160) - 48;
       lines.replaceChildren(h("section", { class: "card" }, h("h2", {}, "Learning curves"), timeLine(found, { width: full, title: "All tasks so far (%)", value: mean, cursor: (current + 1) * rows[0].iters }), legend(found), curveTable(found)));

@@ -1,6 +1,6 @@
 // Models: drop a file, teach a model, ask it, see what it remembers, have it forget, take a step back.
 import { get, post, send, part } from "./api.js";
-import { h, percent, loading, problem, table, copy, toast } from "./dom.js";
+import { h, percent, loading, problem, table, copyButtons, toast } from "./dom.js";
 
 export const title = "Models";
 
@@ -101,7 +101,7 @@ export function open(root, [named]) {
 async function remember(place, name, run) {
   place.replaceChildren(loading());
   try {
-    const { result: model } = await get(`/api/models/${part(name)}`);
+    const answer = await get(`/api/models/${part(name)}`), model = answer.result;
     const replays = model.classes.some((c) => c.dreamt !== null);
     place.replaceChildren(h("p", {}, h("strong", {}, model.choice.method), model.choice.reason ? `, chosen: ${model.choice.reason}` : ""),
       h("p", { class: "fine" }, `${model.tasks.length} ${model.tasks.length === 1 ? "task" : "tasks"}, ${model.features} features. ${model.holds_data ? "Real samples are in this file." : "No sample is in this file."}`),
@@ -109,7 +109,8 @@ async function remember(place, name, run) {
         h("tbody", {}, model.classes.map((c) => h("tr", {}, h("th", { scope: "row" }, String(c.label)), h("td", { class: "number" }, c.n_samples), h("td", {}, c.tasks.join(", ")), replays ? h("td", {}, percent(c.dreamt, 0)) : null,
           h("td", {}, h("button", { type: "button", class: "quiet small", onclick: () => run("forget", { class: String(c.label) }) }, h("span", {}, "Forget"), h("span", { class: "unseen" }, String(c.label))))))))),
       h("div", { class: "row", style: { marginTop: "12px" } }, h("button", { type: "button", class: "quiet", disabled: !model.kept.length, onclick: () => run("rollback") }, "Roll back one step"), h("span", { class: "fine" }, model.kept.length ? `${model.kept.length} earlier ${model.kept.length === 1 ? "version" : "versions"}` : "no earlier version yet")),
-      model.changes.length ? h("p", { class: "fine", style: { marginTop: "8px" } }, model.changes.map((c) => `${c.what}: ${c.labels.join(", ")}${c.into === null ? "" : ` into ${c.into}`}`).join("; ")) : "");
+      model.changes.length ? h("p", { class: "fine", style: { marginTop: "8px" } }, model.changes.map((c) => `${c.what}: ${c.labels.join(", ")}${c.into === null ? "" : ` into ${c.into}`}`).join("; ")) : "",
+      h("div", { style: { marginTop: "12px" } }, copyButtons(() => answer)));
   } catch (error) {
     place.replaceChildren(problem(error));
   }
@@ -117,7 +118,7 @@ async function remember(place, name, run) {
 
 function shown(what, answer) {
   const parts = [h("div", { class: "row spread" }, h("h2", { style: { margin: 0 } }, { fit: "Learned", predict: "Answers", evaluate: "How good it is", forget: "Forgotten", rollback: "One step back" }[what]),
-    h("button", { type: "button", class: "quiet small", onclick: () => copy(answer.command, "the command") }, "Copy as command"))];
+    copyButtons(() => answer))];
   if (answer.notes) parts.push(h("p", { class: "fine", style: { whiteSpace: "pre-wrap" } }, answer.notes));
   if (answer.said) parts.push(h("pre", {}, answer.said));
   if (what === "predict") {

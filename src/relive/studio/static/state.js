@@ -3,6 +3,8 @@ import { listen, get, part } from "./api.js";
 import { toast } from "./dom.js";
 
 export const state = { rows: new Map(), live: new Map(), jobs: new Map(), ready: false, catalogue: null };
+export const chosen = new Set(); // names of runs that are to be compared
+export const compareAddress = (names) => `#/compare/runs/${[...names].map(part).join("/")}`;
 const watchers = new Set();
 export function watch(callback) {
   watchers.add(callback);
@@ -16,7 +18,7 @@ function take(message) {
     if (row.state === "done") state.live.delete(row.name);
   }
   for (const [name, progress] of Object.entries(message.live || {})) state.live.set(name, progress);
-  for (const name of message.gone || []) [state.rows, state.live].forEach((map) => map.delete(name));
+  for (const name of message.gone || []) [state.rows, state.live, chosen].forEach((kept) => kept.delete(name));
   for (const job of message.jobs || []) state.jobs.set(job.id, job);
   if (message.ready) state.ready = true;
   if (message.problem) toast(message.problem);
