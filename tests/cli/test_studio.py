@@ -10,6 +10,9 @@ import sys
 import urllib.request
 from pathlib import Path
 
+import pytest
+
+from relive._util.errors import DataError
 from tests.cli.conftest import Command
 
 QUICK = ("--dataset", "digits", "--iters", "3", "--hidden", "8", "--latent", "2", "--tasks", "2")
@@ -58,10 +61,34 @@ def test_the_studio_prints_its_address_and_ends_with_ctrl_c(tmp_path: Path) -> N
 
 def test_what_the_studio_cannot_do_is_said(relive: Command) -> None:
     assert "--from nowhere: there is no such directory" in relive("studio", "--no-open", "--from", "nowhere").err
-    assert "choose digits or mnist" in relive("studio", "--no-open", "--demo", "--demo-dataset", "fashion-mnist").err
+    assert (
+        "--demo fashion-mnist: choose digits or mnist" in relive("studio", "--no-open", "--demo", "fashion-mnist").err
+    )
+    assert "relive studio --demo mnist" in relive("studio", "mnist").err
     far = relive("studio", "--no-open", "--host", "192.0.2.1")
     assert "cannot listen on 192.0.2.1" in far.err
     assert "other machines can reach 192.0.2.1" in far.err
+
+
+@pytest.mark.parametrize(("words", "dataset"), [(["--demo"], "digits"), (["--demo", "mnist"], "mnist")])
+def test_the_demonstration_is_of_the_data_that_are_named_or_says_how_to_do_without(
+    relive: Command, monkeypatch: pytest.MonkeyPatch, words: list[str], dataset: str
+) -> None:
+    made: list[list[str]] = []
+    monkeypatch.setattr("relive.cli.studio._make_demo", lambda commands, *_: made.extend(commands))
+    monkeypatch.setattr("relive.data.datasets.sources.load_data", lambda *_: None)
+    relive("studio", *words, "--no-open", "--host", "192.0.2.1")  # which it cannot listen on
+    assert [command[:3] for command in made] == [["run", "--dataset", dataset]] * 2
+
+    def no_data(*_: object) -> None:
+        raise DataError(f"cannot get {dataset}")
+
+    monkeypatch.setattr("relive.data.datasets.sources.load_data", no_data)
+    said = relive("studio", *words, "--no-open").err
+    assert (
+        said == f"error: cannot get {dataset}\nrelive studio --demo, without {dataset}, takes digits, which are here\n"
+    )
+    assert len(made) == 2
 
 
 def test_without_the_extra_it_is_named() -> None:

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from relive._util.errors import InputError, ReliveError
+from relive._util.errors import DataError, InputError, ReliveError
 from relive.cli import run, sweeping
 from relive.cli.console import err, note, out
 
@@ -22,13 +22,16 @@ MODELS_DIR = Annotated[Path, typer.Option(help="Where the model files are that t
 DEMO = Annotated[
     bool, typer.Option("--demo", help="First make a pair of small runs to look at: fine-tuning and replay.")
 ]
-DEMO_DATASET = Annotated[str, typer.Option(help="Of --demo: digits (a minute) or mnist (some minutes).")]
+DEMO_DATASET = Annotated[
+    str | None,
+    typer.Argument(metavar="[DATASET]", help="Of --demo: digits (a minute, if not given) or mnist (some minutes)."),
+]
 
 EXAMPLES = """Examples:
 
 relive studio  (the runs in runs/, and everything that is started meanwhile)
 
-relive studio --demo  (something to look at in a minute)
+relive studio --demo  (something to look at in a minute; --demo mnist takes some minutes)
 
 relive studio --runs-dir my-runs --from reproduction  (and the paper's runs that were done here)
 
@@ -37,6 +40,7 @@ relive studio --no-open --port 8800  (prints the address, to be opened by hand)
 
 
 def command(
+    demo_dataset: DEMO_DATASET = None,
     runs_dir: sweeping.RUNS_DIR = Path("runs"),
     models_dir: MODELS_DIR = Path("models"),
     taken_from: sweeping.FROM = None,
@@ -45,7 +49,6 @@ def command(
     port: PORT = 0,
     no_open: NO_OPEN = False,
     demo: DEMO = False,
-    demo_dataset: DEMO_DATASET = "digits",
 ) -> None:
     """Open a page on this machine that shows runs as they learn, what they forget and what they replay.
 
@@ -68,10 +71,14 @@ def command(
     from relive.studio.commands import run_words
 
     store = sweeping.make_store(runs_dir, taken_from)
+    if demo_dataset is not None and not demo:
+        raise InputError(f"{demo_dataset}: a data set is for the demonstration, relive studio --demo {demo_dataset}")
     if demo:
-        if demo_dataset not in FIRST_SIZES:
-            raise InputError(f"--demo-dataset {demo_dataset}: choose {' or '.join(FIRST_SIZES)}")
-        _make_demo([run_words(spec) for spec in first_specs(demo_dataset)], runs_dir, data_dir)
+        dataset = demo_dataset or "digits"
+        if dataset not in FIRST_SIZES:
+            raise InputError(f"--demo {dataset}: choose {' or '.join(FIRST_SIZES)}")
+        _check_data(dataset, data_dir)
+        _make_demo([run_words(spec) for spec in first_specs(dataset)], runs_dir, data_dir)
     if not is_loopback(host):
         note(
             f"other machines can reach {host}. What is sent is not encrypted: whoever sees the address with its token "
@@ -94,11 +101,21 @@ def command(
     out.print("stopped.")
 
 
+def _check_data(dataset: str, data_dir: Path | None) -> None:
+    """Get the data of the demonstration, or say once, and not by each of its runs, that they cannot be got."""
+    from relive.data.datasets.sources import load_data
+
+    try:
+        load_data(dataset, data_dir)
+    except DataError as error:
+        raise DataError(f"{error}\nrelive studio --demo, without {dataset}, takes digits, which are here") from error
+
+
 def _make_demo(commands: list[list[str]], runs_dir: Path, data_dir: Path | None) -> None:
     """Do the runs of the demonstration side by side, those that are not done yet."""
     where = ["--runs-dir", str(runs_dir), *(["--data-dir", str(data_dir)] if data_dir is not None else [])]
     words = [[sys.executable, "-m", "relive", *each, *where, "--snapshots", "--quiet"] for each in commands]
-    err.print("making two small runs, fine-tuning and replay: about a minute")
+    err.print("making two small runs, fine-tuning and replay; the page opens when they are done")
     processes = [subprocess.Popen(each, stdout=subprocess.DEVNULL) for each in words]
     try:
         codes = [process.wait() for process in processes]

@@ -9,7 +9,7 @@ import runpy
 import signal
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from multiprocessing import forkserver
 from multiprocessing.process import BaseProcess
@@ -52,12 +52,12 @@ class Ready:
 
     async def warm_up(self) -> None:
         """Start the process that commands are forked from; the first of them would wait for it otherwise."""
-        await asyncio.to_thread(forkserver.ensure_running)
+        await asyncio.to_thread(_deaf, forkserver.ensure_running)
 
     async def start(self, words: Sequence[str], folder: Path, out: Path, err: Path) -> BaseProcess:
         """Start a command in a folder, with stdout and stderr in files."""
         process = self._context.Process(target=_be_relive, args=(list(words), folder.resolve(), out, err))
-        await asyncio.to_thread(process.start)
+        await asyncio.to_thread(_deaf, process.start)
         return process
 
     async def do(self, words: Sequence[str], folder: Path, seconds: float = 600.0) -> Answer:
@@ -88,12 +88,22 @@ async def ended(process: BaseProcess) -> int:
     return process.exitcode or 0
 
 
+def _deaf(start: Callable[[], object]) -> None:
+    """Start a process that an interrupt waits for: Ctrl-C is this server's, and a command hears it once it is ready."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _be_relive(words: list[str], folder: Path, out: Path, err: Path) -> None:
     """Do in this process what ``python -m relive`` does; the terminal's Ctrl-C is not for it."""
     os.setsid()
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     for number, path in ((1, out), (2, err)):
         os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), number)
     os.chdir(folder)
     sys.argv = ["relive", *words]
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     runpy.run_module("relive", run_name="__main__")
