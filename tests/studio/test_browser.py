@@ -117,7 +117,7 @@ def test_the_first_look_shows_that_one_forgets_and_the_other_does_not(looked: Se
 
 def test_a_run_that_is_started_elsewhere_appears_by_itself(looked: Served, visit: Visit) -> None:
     visit.page.get_by_text("2 of 2 runs").wait_for()
-    words = ["run", "--dataset", "digits", "--method", "slda", "--seed", "9", "--quiet"]
+    words = ["run", "--dataset", "digits", "--method", "slda", "--scenario", "task", "--snapshots", "--quiet"]
     words += ["--runs-dir", str(looked.places.store.root)]
     done = subprocess.Popen([sys.executable, "-m", "relive", *words], stdout=subprocess.DEVNULL)
     visit.page.get_by_text("3 of 3 runs").wait_for()
@@ -220,6 +220,22 @@ def test_a_digit_is_drawn_and_two_networks_answer(looked: Served, visit: Visit) 
     assert visit.page.get_by_label("the drawing, drawn again by the network").count() == 1
     visit.page.get_by_role("button", name="Clear").click()
     assert visit.page.locator(".answer").count() == 0
+
+
+def test_in_task_il_the_task_is_given_with_the_drawing(looked: Served, visit: Visit) -> None:
+    """The run is that which was started elsewhere: tests of a file are done in their order."""
+    page = visit.view("Draw")
+    assert not page.get_by_label("the task whose classes").is_visible()
+    choice = page.get_by_role("combobox").first
+    choice.select_option(label=choice.locator("option", has_text="SLDA").inner_text())
+    page.get_by_label("the task whose classes").select_option(label="task 2")
+    draw_nought(page)
+    page.get_by_label("SLDA says").wait_for()
+    assert page.get_by_label("SLDA says").inner_text() in ("2", "3")
+    page.get_by_role("slider").fill("1")
+    assert page.get_by_label("SLDA says").inner_text() == "?"
+    page.get_by_label("the task whose classes").select_option(label="task 1")
+    page.get_by_label("SLDA says").get_by_text("0", exact=True).wait_for()
 
 
 def test_a_model_is_taught_asked_made_to_forget_and_rolled_back(looked: Served, visit: Visit, tmp_path: Path) -> None:

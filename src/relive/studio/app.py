@@ -182,11 +182,12 @@ class Studio:
 
     async def dreams(self, request: Request) -> Response:
         """Return what a run replays after a task."""
-        question = self.looker.dreams, self._seen(request.path_params["name"]), number_in(request, "after")
+        seen, after = self._seen(request.path_params["name"]), number_in(request, "after")
+        question = self.looker.dreams, seen, after, number_in(request, "task", 0)
         return json_response(await self.looker.answer(*question))
 
     async def draw(self, request: Request) -> Response:
-        """Return what snapshots say of a drawing: SIDE × SIDE bytes in base64, and the names of some runs."""
+        """Return what snapshots say of a drawing: SIDE × SIDE bytes in base64, names of some runs, and a task."""
         asked = await read_json(request)
         names = asked.get("runs") if isinstance(asked, dict) else None
         if not isinstance(names, list) or not 1 <= len(names) <= 4:
@@ -197,8 +198,11 @@ class Studio:
             pixels = np.zeros(0, np.uint8)
         if len(pixels) != SIDE * SIDE:
             raise InputError(f'"pixels" must be {SIDE} × {SIDE} bytes in base64')
+        task = asked.get("task", 0)
+        if not isinstance(task, int) or isinstance(task, bool):
+            raise InputError(f"task = {task!r}: it must be a whole number")
         runs = [self._seen(name) for name in names]
-        question = self.looker.draw, pixels.reshape(SIDE, SIDE), runs
+        question = self.looker.draw, pixels.reshape(SIDE, SIDE), runs, task
         return json_response(await self.looker.answer(*question))
 
     async def compare(self, request: Request) -> Response:
@@ -260,9 +264,9 @@ def first_specs(dataset: str = "digits") -> list[RunSpec]:
     return choices.specs_from(choices.FIRST | {"dataset": dataset} | choices.FIRST_SIZES[dataset])
 
 
-def number_in(request: Request, name: str) -> int:
+def number_in(request: Request, name: str, usual: int | None = None) -> int:
     """Return a whole number from the address, such as ``?after=2``."""
-    text = request.query_params.get(name, "")
+    text = request.query_params.get(name, "" if usual is None else str(usual))
     if not (text.isascii() and text.isdecimal() and len(text) < 6):
         raise InputError(f"{name} = {text!r}: it must be a whole number")
     return int(text)

@@ -103,18 +103,20 @@ class Looker:
             ],
         }
 
-    def dreams(self, run: Seen, after: int) -> dict[str, Any]:
-        """Return what a run would replay after a task, by class, and a map of it beside real samples."""
-        scenario = SCENARIOS[run.spec.scenario]
-        if scenario.needs_task:
-            raise InputError("in Task-IL what is replayed has an answer for each task: look at Class-IL or Domain-IL")
-        model = self._full_models(*self._at(run, after))
-        x, said = model.replay(REPLAYED)
-        sure = model.predict_proba(x).max(1)
-        tasks = self._tasks(*_key(run.spec))
+    def dreams(self, run: Seen, after: int, on: int) -> dict[str, Any]:
+        """Return what a run would replay after a task, by class, and a map of it beside real samples.
+
+        In Task-IL everything that is replayed has an answer for each task: ``on`` is the task whose classes are meant.
+        """
+        scenario, tasks = SCENARIOS[run.spec.scenario], self._tasks(*_key(run.spec))
+        if scenario.needs_task and on > after:
+            raise InputError(f"task {on + 1} was not learned yet, so that nothing is taken for its classes")
+        model, given = self._full_models(*self._at(run, after)), on if scenario.needs_task else None
+        x, said = model.replay(REPLAYED, given)
+        sure = model.predict_proba(x, given).max(1)
         shape = tasks[0].shape if tasks[0].is_picture else None
         classes = []
-        for label in model.labels_.tolist():
+        for label in tasks[on].names if scenario.needs_task else model.labels_.tolist():
             rows = np.flatnonzero(said == label)
             pictures = [{"pixels": _pixels(x[i]), "p": float(sure[i])} for i in rows[:BY_CLASS]] if shape else []
             classes.append({"label": str(label), "share": len(rows) / max(1, len(said)), "pictures": pictures})
@@ -124,7 +126,7 @@ class Looker:
             "classes": classes,
             "map": self._map(run, after, x, said, scenario.shares_units),
             "command": as_command(["inspect", path, "--picture", "dreams.png"]),
-            "python": Step(path).replay(REPLAYED),
+            "python": Step(path).replay(REPLAYED, given),
         }
 
     def _map(self, run: Seen, after: int, x: Array, said: Array, by_position: bool) -> dict[str, Any]:
@@ -144,29 +146,37 @@ class Looker:
             "dreamt_labels": [str(label) for label in said[:ON_MAP]],
         }
 
-    def draw(self, pixels: Array, runs: Sequence[Seen]) -> dict[str, Any]:
-        """Return what every snapshot of some runs says of a drawing, (side, side) bytes, and how it draws it again."""
+    def draw(self, pixels: Array, runs: Sequence[Seen], on: int) -> dict[str, Any]:
+        """Return what every snapshot of some runs says of a drawing, (side, side) bytes, and how it draws it again.
+
+        In Task-IL the task is given with the drawing: ``on``, whose classes the answer is one of.
+        """
         shapes = {self._tasks(*_key(run.spec))[0].shape for run in runs}
         if len(shapes) != 1 or len(next(iter(shapes))) != 2:
             raise InputError("a drawing is a grey picture: choose runs on one data set of such pictures")
         shape = shapes.pop()
         x = prepared(pixels, (shape[0], shape[1]))
-        return {"shape": shape, "seen": _pixels(x), "runs": [self._answers(run, x.reshape(1, -1)) for run in runs]}
+        return {"shape": shape, "seen": _pixels(x), "runs": [self._answers(run, x.reshape(1, -1), on) for run in runs]}
 
-    def _answers(self, run: Seen, x: Array) -> list[dict[str, Any]]:
-        if SCENARIOS[run.spec.scenario].needs_task:
-            raise InputError("in Task-IL the task must be given with the drawing: choose runs of another scenario")
-        steps = []
+    def _answers(self, run: Seen, x: Array, on: int) -> list[dict[str, Any]]:
+        tasks, steps = self._tasks(*_key(run.spec)), []
+        needs_task = SCENARIOS[run.spec.scenario].needs_task
+        if not 0 <= on < len(tasks):
+            raise InputError(f"there is no task {on + 1}: the run has {len(tasks)}")
         for task in snapshots_in(run.directory):
             place = self._at(run, task)
             model = self._models(*place)
             again = _drawn_again(self._full_models(*place), x)
+            known = not needs_task or on <= task
+            p = model.predict_proba(x, on if needs_task else None)[0].round(5).tolist() if known else []
+            said = dict(zip(map(str, model.classes_.tolist()), p, strict=True)) if known else {}
+            classes = list(tasks[on].names) if needs_task else list(said)
             steps.append(
                 {
                     "task": task,
-                    "classes": [str(label) for label in model.classes_.tolist()],
-                    "known": [str(label) for label in model.labels_.tolist()],
-                    "p": model.predict_proba(x)[0].round(5).tolist(),
+                    "classes": classes,
+                    "known": [c for c in map(str, model.labels_.tolist()) if c in classes] if known else [],
+                    "p": [said.get(c, 0.0) for c in classes],
                     "again": None if again is None else _pixels(again),
                 }
             )

@@ -66,9 +66,10 @@ class Step:
         """Return the program that says what the model remembers."""
         return _program({LOAD}, self._open, "for memory in model.report():", "    print(memory)")
 
-    def replay(self, n: int) -> str:
-        """Return the program that has the model generate samples."""
-        return _program({LOAD}, self._open, f"x, labels = model.replay({n})", "print(x.shape, labels)")
+    def replay(self, n: int, task: int | None) -> str:
+        """Return the program that has the model generate samples; in Task-IL with labels of a task."""
+        given = f"{n}, task={task}" if task is not None else f"{n}"
+        return _program({LOAD}, self._open, f"x, labels = model.replay({given})", "print(x.shape, labels)")
 
     def forget(self) -> str:
         """Return the program that has the model forget a class."""

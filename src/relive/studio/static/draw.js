@@ -2,23 +2,23 @@
 import { post } from "./api.js";
 import { state } from "./state.js";
 import { h, percent, called, shade, picture, problem, empty, table, behind, dot } from "./dom.js";
-import { picker, scrubber } from "./picker.js";
+import { picker, scrubber, taskChoice, NOT_KEPT } from "./picker.js";
 
 export const title = "Draw";
 const SIDE = 64, BRUSH = 0.075; // pixels that are sent; of the pad's width
 
 export function open(root, names) {
-  const fits = (row) => row.snapshots?.length > 0 && row.scenario !== "task" && row.grey;
+  const fits = (row) => row.snapshots?.length > 0 && row.grey;
   root.append(h("h1", {}, "Draw a digit"), h("p", { class: "lead" }, "Both networks learned two digits at a time. Draw one of the first two, and drag time from the first task to the last."));
   if (![...state.rows.values()].some(fits)) {
     root.append(empty("No networks to ask yet", "Runs keep their networks after each task when they are started here, or with relive run --snapshots.", h("a", { class: "button", href: "#/live" }, "To the first page")));
     return {};
   }
   const answers = h("div", { "aria-live": "polite" }), tools = h("div");
-  const choose = picker(names, fits, 2, () => { setUp(); ask(); });
+  const choose = picker(names, fits, 2, () => { setUp(); ask(); }), given = taskChoice(() => ask());
   const pad = h("canvas", { class: "pad", width: 448, height: 448, role: "img", "aria-label": "Drawing area: draw with mouse, pen or finger" });
   const seen = h("div", { class: "row" });
-  root.append(h("section", { class: "card no-export" }, choose.node), h("div", { class: "draw" },
+  root.append(h("section", { class: "card no-export" }, choose.node, given.node), h("div", { class: "draw" },
     h("section", { class: "card" }, pad, h("div", { class: "row", style: { marginTop: "12px" } }, h("button", { type: "button", class: "quiet", onclick: clear }, "Clear"), seen)),
     h("section", { class: "card" }, tools, answers)));
   const ink = pad.getContext("2d", { willReadFrequently: true });
@@ -73,7 +73,7 @@ export function open(root, names) {
     const pixels = bytes(), rows = choose.rows(), mine = ++asking;
     if (!pixels || !rows.length) return;
     try {
-      const said = await post("/api/draw", { pixels, runs: rows.map((row) => row.name) });
+      const said = await post("/api/draw", { pixels, runs: rows.map((row) => row.name), task: given.task });
       if (mine !== asking) return;
       found = { rows, ...said };
       seen.replaceChildren(picture(said.seen, said.shape, 56, "the drawing as the networks see it"), h("span", { class: "fine" }, "as the networks see it"));
@@ -84,21 +84,24 @@ export function open(root, names) {
   }
   function setUp() {
     slider?.stop();
-    const moments = Math.max(1, ...choose.rows().map((row) => row.snapshots.length));
-    slider = scrubber(moments, moments - 1, () => paint());
+    const rows = choose.rows(), moments = Math.max(1, ...rows.map((row) => row.tasks));
+    given.show(rows);
+    slider = scrubber(moments, Math.max(0, ...rows.map((row) => row.snapshots.at(-1))), () => paint());
     tools.replaceChildren(slider.node);
   }
   function paint() {
     if (!found) return;
     answers.replaceChildren(h("div", { class: "two always", style: { marginTop: "16px" } }, found.rows.map((row, i) => {
-      const step = found.runs[i][Math.min(slider.at, found.runs[i].length - 1)];
-      const best = step.p.indexOf(Math.max(...step.p));
-      return h("div", {}, h("h2", { class: "key", style: { fontSize: "1rem" } }, dot(row), called(row)),
-        h("div", { class: "row", style: { height: "96px", gap: "24px", flexWrap: "nowrap", marginBottom: "8px" } }, h("output", { class: "answer", "data-run": row.method, "aria-label": `${row.title} says` }, step.classes[best]),
+      const heading = h("h2", { class: "key", style: { fontSize: "1rem" } }, dot(row), called(row));
+      const step = found.runs[i].find((s) => s.task === Math.min(slider.at, row.tasks - 1));
+      if (!step) return h("div", {}, heading, h("p", { class: "fine" }, `No network was kept after task ${slider.at + 1}. ${NOT_KEPT}`));
+      const best = step.p.indexOf(Math.max(...step.p)), answer = step.known.length ? step.classes[best] : "?";
+      return h("div", {}, heading,
+        h("div", { class: "row", style: { height: "96px", gap: "24px", flexWrap: "nowrap", marginBottom: "8px" } }, h("output", { class: "answer", "data-run": row.method, "aria-label": `${row.title} says` }, answer),
           step.again ? h("div", { class: "fine" }, picture(step.again, found.shape, 56, "the drawing, drawn again by the network"), "drawn again") : h("span", { class: "fine", style: { width: "5rem" } }, "has nothing to draw with")),
         h("div", { class: "bars", "aria-hidden": "true" }, step.classes.map((label, c) => h("div", { class: step.known.includes(label) ? "" : "unknown" }, h("span", {}, label),
           h("span", { class: "track" }, h("i", { style: { width: `${100 * step.p[c]}%`, background: shade(row.colour) } })), h("span", { class: "number" }, step.known.includes(label) ? percent(step.p[c], 0) : "")))),
-        behind(table(`What ${called(row)} says, task by task`, ["after task", "says", "probability"], found.runs[i].map((s) => [`${s.task + 1}`, s.classes[s.p.indexOf(Math.max(...s.p))], percent(Math.max(...s.p))]))));
+        behind(table(`What ${called(row)} says, task by task`, ["after task", "says", "probability"], found.runs[i].map((s) => [`${s.task + 1}`, ...(s.known.length ? [s.classes[s.p.indexOf(Math.max(...s.p))], percent(Math.max(...s.p))] : ["nothing yet", "–"])]))));
     })), h("p", { class: "fine", style: { marginTop: "12px" } }, "Digits in grey were not learned yet at that moment."));
   }
   setUp();

@@ -3,13 +3,13 @@ import { get, part } from "./api.js";
 import { state } from "./state.js";
 import { h, percent, called, picture, loading, problem, empty, table, behind, dot, copyButtons } from "./dom.js";
 import { scatter, widthOf } from "./charts.js";
-import { picker, scrubber } from "./picker.js";
+import { picker, scrubber, taskChoice, NOT_KEPT } from "./picker.js";
 
 export const title = "Dreams";
 const COLOURS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9", "#a8a000", "#9467bd", "#8c564b", "#7f7f7f"];
 
 export function open(root, names) {
-  const fits = (row) => row.snapshots?.length > 0 && row.scenario !== "task";
+  const fits = (row) => row.snapshots?.length > 0;
   root.append(h("h1", {}, "What is replayed"), h("p", { class: "lead" }, "The network draws these from noise; no picture is stored. What it no longer dreams of, it will forget."));
   if (![...state.rows.values()].some(fits)) {
     root.append(empty("No dreams to look at yet", "Runs keep their networks after each task when they are started here, or with relive run --snapshots.", h("a", { class: "button", href: "#/live" }, "To the first page")));
@@ -19,23 +19,27 @@ export function open(root, names) {
   const choose = picker(usual, fits, 1, () => begin()), place = h("div"), controls = h("section", { class: "card no-export" }, choose.node);
   root.append(controls, place);
   let slider = null, wanted = 0, repaint = null;
-  const kept = new Map();
+  const kept = new Map(), given = taskChoice(() => again());
+  let again = () => {};
 
   function begin() {
     slider?.stop();
     const [row] = choose.rows();
     if (!row) return;
-    const moments = row.snapshots;
-    slider = scrubber(moments.length, moments.length - 1, (k) => show(row, moments[k]));
-    controls.replaceChildren(choose.node, h("div", { style: { marginTop: "12px" } }, slider.node));
-    show(row, moments.at(-1));
+    given.show([row]);
+    again = () => show(row, slider.at);
+    slider = scrubber(row.tasks, row.snapshots.at(-1), again);
+    controls.replaceChildren(choose.node, given.node, h("div", { style: { marginTop: "12px" } }, slider.node));
+    again();
   }
   async function show(row, after) {
-    const mine = ++wanted, key = `${row.name} ${row.when} ${after}`;
+    const on = row.scenario === "task" ? given.task : 0, mine = ++wanted, key = `${row.name} ${row.when} ${after} ${on}`;
+    if (!row.snapshots.includes(after)) return place.replaceChildren(empty(`No network was kept after task ${after + 1}`, NOT_KEPT));
+    if (row.scenario === "task" && on > after) return place.replaceChildren(empty(`Task ${on + 1} comes later`, `After task ${after + 1} nothing is taken for its classes yet: choose another task, or move time on.`));
     if (!kept.has(key)) {
       if (!place.childElementCount) place.replaceChildren(loading("Letting the network dream …"));
       if (kept.size > 20) kept.delete(kept.keys().next().value);
-      kept.set(key, get(`/api/runs/${part(row.name)}/dreams?after=${after}`));
+      kept.set(key, get(`/api/runs/${part(row.name)}/dreams?after=${after}&task=${on}`));
     }
     try {
       const found = await kept.get(key);

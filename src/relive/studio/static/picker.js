@@ -30,6 +30,24 @@ export function picker(names, fits, count, onChange) {
   return { node, refresh, rows: rowsOf };
 }
 
+export const NOT_KEPT = "Either the run has not come so far, or it was stopped there, or what its method keeps then has no place in a model file: XdG’s gates of tasks to come, for one.";
+
+// In Task-IL the task is given: which one, of those that a run has. Hidden where no run needs it.
+export function taskChoice(onChange) {
+  const select = h("select", { onchange: () => onChange(Number(select.value)) });
+  const node = h("label", { class: "no-export", style: { marginTop: "12px" } }, "Task-IL: the task whose classes to choose from", select);
+  return {
+    node,
+    show(rows) {
+      const tasks = Math.max(0, ...rows.filter((row) => row.scenario === "task").map((row) => row.tasks)), kept = Number(select.value || 0);
+      node.hidden = !tasks;
+      if (select.options.length === tasks) return;
+      select.replaceChildren(...Array.from({ length: tasks }, (_, k) => h("option", { value: k, selected: k === kept }, `task ${k + 1}`)));
+    },
+    get task() { return Number(select.value || 0); },
+  };
+}
+
 // A slider along the tasks, with a button that plays it.
 export function scrubber(tasks, at, onMove) {
   const range = h("input", { type: "range", min: 1, max: tasks, step: 1, value: at + 1, "aria-label": "after which task", oninput: () => move(Number(range.value) - 1) });
