@@ -123,6 +123,7 @@ class Looker:
         path = str(snapshot_path(run.directory, after))
         return {
             "shape": shape,
+            "task": given,
             "classes": classes,
             "map": self._map(run, after, x, said, scenario.shares_units),
             "command": as_command(["inspect", path, "--picture", "dreams.png"]),

@@ -85,7 +85,7 @@ export function open(root, [named, ...names]) {
       h("div", { class: "row spread", style: { marginBottom: "12px" } }, h("h2", { style: { margin: 0 } }, `${rows.length} ${rows.length === 1 ? "run" : "runs"}`), rows.length ? h("span", { class: "row no-export" }, copyButtons(() => post("/api/programs", { runs: rows.map((row) => row.name) })),
         h("button", { type: "button", class: "quiet small", onclick: () => copy(location.href, "the address, without the token") }, "Copy address")) : null),
       missing.length ? h("p", { class: "error" }, `Not here, or not finished: ${missing.join(", ")}`) : null,
-      rows.length ? table("The chosen runs", ["method", "accuracy", "forgetting", "training", "seed", "what was learned", "settings", ""], rows.map(cells), (i) => i < 4) : null));
+      rows.length ? table("The chosen runs", ["method", "accuracy", "forgetting", "training", "seed", "what was learned", "settings", h("span", { class: "unseen" }, "Actions")], rows.map(cells), (i) => i < 4) : null));
     if (lines.length) {
       const card = h("section", { class: "card" });
       place.append(card);
@@ -102,7 +102,7 @@ export function open(root, [named, ...names]) {
     const order = PAPER_ORDER.map((name) => now.scenarios.findIndex((s) => s.name === name));
     const cell = (c) => (c === null ? h("td", {}, "–") : h("td", {}, c.ours === null ? h("span", {}, "missing") : h("strong", {}, c.ours), h("small", {}, `n = ${c.n}, paper ${c.paper}`), h("span", { class: `verdict ${c.verdict.replace(" ", "-")}` }, `${c.difference} ${c.said}`)));
     place.append(h("section", { class: "card no-export" }, h("div", { class: "fields runs-to-choose" }, choose("Table", found.tables.map((t, i) => [i, t.short]), paper, (v) => { paper = Number(v); }), choose("Figure", now.scenarios.map((s) => [s.name, s.title]), scenario ?? "class", (v) => { scenario = v; }))),
-      h("section", { class: "card" }, h("div", { class: "row spread" }, h("h2", {}, now.title), copyButtons(async () => ({ ...(await post("/api/programs", { runs: now.runs.map((run) => run.name) })), command: now.command }))), h("div", { class: "scroll", tabIndex: 0, role: "region", "aria-label": now.title }, h("table", {}, h("caption", { class: "unseen" }, now.title),
+      h("section", { class: "card" }, h("div", { class: "row spread", style: { marginBottom: "12px" } }, h("h2", { style: { margin: 0 } }, now.title), copyButtons(async () => ({ ...(await post("/api/programs", { runs: now.runs.map((run) => run.name) })), command: now.command }))), h("div", { class: "scroll", tabIndex: 0, role: "region", "aria-label": now.title }, h("table", {}, h("caption", { class: "unseen" }, now.title),
         h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "method"), order.map((i) => h("th", { scope: "col" }, now.scenarios[i].title)))),
         h("tbody", {}, now.rows.map((row) => h("tr", {}, h("th", { scope: "row" }, row.title, row.bound ? h("small", { class: "fine", style: { display: "block" } }, row.bound) : null), order.map((i) => cell(row.cells[i]))))))),
         h("p", { class: "fine", style: { marginTop: "12px" } }, now.rules), now.notes.map((note) => h("p", { class: "fine" }, note))));
@@ -113,7 +113,7 @@ export function open(root, [named, ...names]) {
   function drawGrid() {
     if (!found.searches.length) return place.append(empty("No grid searches", "relive grid --scenario task --method ewc makes one."));
     for (const search of found.searches) {
-      place.append(h("details", { class: "card" }, h("summary", {}, search.title), copyButtons(async () => ({ ...(await post("/api/programs", { runs: search.runs.map((run) => run.name) })), command: search.command })), table(search.title, ["settings", "accuracy %", ""], search.tried.map((t) => [t.settings, t.accuracy.toFixed(2), t.best ? "best" : ""]))));
+      place.append(h("details", { class: "card" }, h("summary", {}, search.title), copyButtons(async () => ({ ...(await post("/api/programs", { runs: search.runs.map((run) => run.name) })), command: search.command })), table(search.title, ["settings", "accuracy %", "chosen"], search.tried.map((t) => [t.settings, t.accuracy.toFixed(2), t.best ? "best" : ""]))));
     }
   }
   ask();
@@ -135,7 +135,7 @@ const dotsOf = (group, scenario) => group.entries.filter((entry) => entry.scenar
 function groupCard(now, scenario) {
   const entries = now.entries.filter((entry) => entry.scenario === scenario), pairs = now.pairs.filter((pair) => pair.scenario === scenario);
   const names = entries.flatMap((entry) => entry.runs.map((run) => run.name)), named = now.scenarios.find((s) => s.name === scenario).title;
-  return h("section", { class: "card" }, h("div", { class: "row spread" }, h("h2", {}, `${now.title}, ${named}`), copyButtons(() => post("/api/programs", { runs: names }))),
+  return h("section", { class: "card" }, h("div", { class: "row spread", style: { marginBottom: "12px" } }, h("h2", { style: { margin: 0 } }, `${now.title}, ${named}`), copyButtons(() => post("/api/programs", { runs: names }))),
     table("Means", ["method", ...now.headings], entries.map((entry) => [h("span", { class: "key" }, h("span", { class: "dot", style: { background: shade(entry.colour) } }), entry.title), ...entry.cells])),
     pairs.length ? h("div", { style: { marginTop: "24px" } }, table("Every pair", ["pair", "difference (points)", "seeds", "p", "p (Holm)"], pairs.map((pair) => pair.cells))) : "",
     h("p", { class: "fine", style: { marginTop: "12px" } }, now.rules));

@@ -65,8 +65,8 @@ export function open(root, names) {
 function paint(place, row, after, found) {
   const missing = found.classes.filter((c) => c.share === 0).map((c) => c.label);
   const colour = new Map(found.classes.map((c, i) => [c.label, COLOURS[i % COLOURS.length]]));
-  const classes = h("section", { class: "card" }, h("h2", { class: "key", style: { fontSize: "1.25rem" } }, dot(row), `${called(row)}, after task ${after + 1}`),
-    h("p", { class: missing.length ? "error" : "fine", style: { marginBottom: "12px" } }, missing.length ? `No longer dreamt of: ${missing.join(", ")}. Nothing holds on to ${missing.length > 1 ? "these classes" : "this class"} any more.` : "Every class that was learned is among what is replayed."),
+  const classes = h("section", { class: "card" }, h("h2", { class: "key", style: { fontSize: "1.25rem" } }, dot(row), `${called(row)}, after task ${after + 1}${found.task === null ? "" : `, as classes of task ${found.task + 1}`}`),
+    h("p", { class: missing.length ? "error" : "fine", style: { marginBottom: "12px" } }, missing.length ? `No longer dreamt of: ${missing.join(", ")}. Nothing holds on to ${missing.length > 1 ? "these classes" : "this class"} any more.` : found.task === null ? "Every class that was learned is among what is replayed." : "Every class of this task is among what is replayed."),
     h("div", { class: "classes" }, found.classes.map((c) => h("div", {}, h("div", {}, h("strong", { class: "key" }, h("span", { class: "dot", style: { background: colour.get(c.label) } }), c.label), h("div", { class: "fine" }, `${percent(c.share, 0)} of it`)),
       c.pictures.length ? h("ul", { class: "pictures" }, c.pictures.map((p) => h("li", {}, picture(p.pixels, found.shape, 44, `replayed, taken for ${c.label}`), h("span", {}, percent(p.p, 0))))) : h("p", { class: "fine" }, c.share ? "no pictures" : "nothing")))),
     behind(table("Share of what is replayed", ["class", "share"], found.classes.map((c) => [c.label, percent(c.share)]))),

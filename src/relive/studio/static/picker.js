@@ -35,7 +35,7 @@ export const NOT_KEPT = "Either the run has not come so far, or it was stopped t
 // In Task-IL the task is given: which one, of those that a run has. Hidden where no run needs it.
 export function taskChoice(onChange) {
   const select = h("select", { onchange: () => onChange(Number(select.value)) });
-  const node = h("label", { class: "no-export", style: { marginTop: "12px" } }, "Task-IL: the task whose classes to choose from", select);
+  const node = h("label", { class: "no-export", style: { marginTop: "12px", maxWidth: "320px" } }, "Task-IL: the task whose classes to choose from", select);
   return {
     node,
     show(rows) {
