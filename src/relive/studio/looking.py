@@ -83,8 +83,7 @@ class Looker:
         if scenario.needs_task and on > after:
             raise InputError("this task was not learned yet, and in Task-IL nothing else is asked about it")
         x = task.test.inputs(slice(None)).numpy()
-        names = [str(k) for k in range(len(task.names))] if scenario.shares_units else list(task.names)
-        truth = np.array(names)[task.test.labels.numpy()]
+        truth = np.array(_names(task, run.spec))[task.test.labels.numpy()]
         probabilities = model.predict_proba(x, on if scenario.needs_task else None)
         said, sure = model.classes_[probabilities.argmax(1)], probabilities.max(1)
         rows = np.flatnonzero(said != truth)
@@ -125,12 +124,12 @@ class Looker:
             "shape": shape,
             "task": given,
             "classes": classes,
-            "map": self._map(run, after, x, said, scenario.shares_units),
+            "map": self._map(run, after, x, said),
             "command": as_command(["inspect", path, "--picture", "dreams.png"]),
             "python": Step(path).replay(REPLAYED, given),
         }
 
-    def _map(self, run: Seen, after: int, x: Array, said: Array, by_position: bool) -> dict[str, Any]:
+    def _map(self, run: Seen, after: int, x: Array, said: Array) -> dict[str, Any]:
         """Return where dreamt samples and real ones of the tasks so far lie, in two dimensions."""
         mean, axes = self._axes(*_key(run.spec))
         tasks, rng = self._tasks(*_key(run.spec))[: after + 1], np.random.default_rng(0)
@@ -138,7 +137,7 @@ class Looker:
         for task in tasks:
             rows = rng.permutation(len(task.test))[: ON_MAP // len(tasks)]
             real.append(task.test.inputs(slice(None)).numpy()[rows])
-            names = [str(k) for k in range(len(task.names))] if by_position else list(task.names)
+            names = _names(task, run.spec)
             labels += [names[c] for c in task.test.labels.numpy()[rows]]
         return {
             "real": ((np.concatenate(real) - mean) @ axes).round(3).tolist(),
@@ -188,6 +187,11 @@ class Looker:
 
 def _key(spec: RunSpec) -> tuple[str, str, int, int, Fidelity]:
     return spec.protocol, spec.dataset, spec.tasks, spec.seed, spec.fidelity
+
+
+def _names(task: Task, spec: RunSpec) -> list[str]:
+    """Return what a snapshot calls a task's classes: their positions where tasks share the output units."""
+    return [str(k) for k in range(len(task.names))] if SCENARIOS[spec.scenario].shares_units else list(task.names)
 
 
 def _tasks(
