@@ -22,6 +22,12 @@ CELLS = [
     if not facts.keeps_data and not facts.needs_earlier_tasks
 ]
 
+SETTINGS: dict[str, dict[str, float]] = {"xdg": {"proportion": 0.5}} | {
+    method: {"numbers": 3e4}  # fewer random features than by default
+    for method, facts in METHODS.items()
+    if any(setting.name == "numbers" for setting in facts.settings)
+}
+
 
 def rows(*classes: int, n: int = 40) -> tuple[Any, Any]:
     """Return the first samples of some classes, and their labels."""

@@ -19,7 +19,7 @@ NAMES = np.array(["nil", "one", "two", "three", "four", "five"])
 CLOSED = ["ncm", "slda", "analytic", "discriminant"]
 SCENARIOS = ["class", "task", "domain"]
 SMALL = {"numbers": 3e4}
-NETWORK: dict[str, Any] = {"hidden": 16, "latent": 4, "iterations": 20, "learning_rate": 0.01}
+NETWORK: dict[str, Any] = {"hidden": 16, "latent": 4, "iterations": 6, "learning_rate": 0.01}
 TASKS = [(0, 1, 2), (2, 3, 4)]
 
 
@@ -169,7 +169,7 @@ def test_replay_of_a_forgotten_class_stops(method: str) -> None:
     assert dreamt["one"] > 0.1
     x, y = rows(3, n=100)
     model.forget("one").partial_fit(x, y)
-    judge = ContinualClassifier("discriminant").fit(*rows(0, 1, 2, 3, n=100))
+    judge = ContinualClassifier("discriminant", settings=SMALL).fit(*rows(0, 1, 2, 3, n=100))
     replayed, _ = model.replay(300)
     assert (judge.predict(replayed.clip(0, 1)) == "one").mean() < 0.05
 

@@ -20,7 +20,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from relive.classifier.estimator import ContinualClassifier
 from relive.classifier.modelfile import load
 from relive.networks import Classifier
-from tests.classifier.digits import CELLS, SMALL, X, assert_same, rows
+from tests.classifier.digits import CELLS, SETTINGS, SMALL, X, assert_same, rows
 
 
 @parametrize_with_checks(  # type: ignore[untyped-decorator]
@@ -36,8 +36,7 @@ def test_scikit_learn_s_own_checks(estimator: Any, check: Any) -> None:
 
 @pytest.mark.parametrize(("method", "scenario"), CELLS)
 def test_every_method_learns_task_after_task(method: str, scenario: str) -> None:
-    settings = {"proportion": 0.5} if method == "xdg" else None
-    model = ContinualClassifier(method, scenario, settings=settings, **SMALL | {"iterations": 200})
+    model = ContinualClassifier(method, scenario, settings=SETTINGS.get(method), **SMALL | {"iterations": 100})
     for k, classes in enumerate([(0, 1), (2, 3), (4, 5)]):
         x, y = rows(*classes)
         model.partial_fit(x, y % 2 if scenario == "domain" else y, task=f"month {k}")

@@ -117,7 +117,8 @@ def test_help_lists_what_is_registered(relive: Command, monkeypatch: pytest.Monk
 
 
 def test_methods_with_encoders_of_their_own_are_compared(relive: Command) -> None:
-    words = ("--dataset", "digits", "--iters", "3", "--method", "none", "--method", "analytic", "--seeds", "2", "-q")
+    learners = ("--method", "none", "--method", "analytic")
+    words = ("--dataset", "colour.npz", "--tasks", "2", "--iters", "3", *learners, "--seeds", "2", "-q")
     done = relive("compare", *words)
     assert done.code == 0, done.err
     assert [line.split()[0] for line in done.out.splitlines() if "±" in line and "−" not in line[:20]][:2] == [

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import io
-import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+
+from relive.cli import main
 
 ROOT = Path(__file__).parents[2]
 PAGES = ["README.md", "docs/tutorial.md", "docs/scenarios.md", "docs/faq.md", "docs/python.md", "docs/extending.md"]
@@ -50,10 +50,20 @@ def test_a_wrong_figure_is_noticed() -> None:
         assert_alike("rtf: 77 %", "bir: 77 %")
 
 
+def said(command: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> str:
+    """Give a command in this process, which has torch imported; return what it prints."""
+    capfd.readouterr()
+    monkeypatch.setattr(sys, "argv", ["relive", *command.split()])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert not ended.value.code
+    return capfd.readouterr().out
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES)
 def test_the_python_of_a_page_runs_and_prints_what_stands_below_it(
-    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
@@ -72,21 +82,8 @@ def test_the_python_of_a_page_runs_and_prints_what_stands_below_it(
         elif block.language == "text":
             assert_alike(printed.getvalue(), block.text)
         elif block.language == "console":
-            run_console(block.text)
+            for command, written in re.findall(r"^\$ relive (.*)\n((?:(?!\$ ).*\n)*)", block.text, flags=re.MULTILINE):
+                expected, _, rest = written.partition("…")  # which is any number of lines
+                shown = said(command, monkeypatch, capfd).splitlines(keepends=True)
+                assert_alike("".join(shown[: len(expected.splitlines())] if rest else shown), expected)
     assert ran
-
-
-def run_console(text: str) -> None:
-    """Run the commands of a block, and compare what they print with what stands below; … is any number of lines."""
-    for command, written in re.findall(r"^\$ relive (.*)\n((?:(?!\$ ).*\n)*)", text, flags=re.MULTILINE):
-        done = subprocess.run(
-            [sys.executable, "-m", "relive", *command.split()],
-            capture_output=True,
-            text=True,
-            env=os.environ,
-            check=True,
-        )
-        expected, _, rest = written.partition("…")
-        lines = len(expected.splitlines())
-        printed = "".join(done.stdout.splitlines(keepends=True)[:lines] if rest else done.stdout)
-        assert_alike(printed, expected)
