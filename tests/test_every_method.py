@@ -196,7 +196,7 @@ def test_every_encoder(method: str, scenario: str, encoder: str, own_network: st
     assert list(spec.sources) == [*([own_network] if is_address(encoder) else []), "tiny"]
     memory = Memory()
     if method == "xdg":
-        with pytest.raises(InputError, match="XdG does not work with the encoder"):
+        with pytest.raises(InputError, match="XdG does not support the encoder"):
             run(spec, data=tiny, checkpoint=memory)
         return
     whole = run(spec, data=tiny, checkpoint=memory)

@@ -64,7 +64,7 @@ def test_names_of_tasks_in_task_il(task: Any, name: Any) -> None:
         task_of_books = books.new_task(np.array([0]), known)
         books = books.with_lesson(lesson_of(task_of_books), task_of_books.classes)
     if name is None:
-        with pytest.raises(InputError, match="was learned already"):
+        with pytest.raises(InputError, match="was already learned"):
             books.name_for(task)
     else:
         assert (books.name_for(task), type(books.name_for(task))) == (name, type(name))

@@ -110,7 +110,7 @@ def test_code_that_a_choice_names_is_not_run(tmp_path: Path) -> None:
     ContinualClassifier().partial_fit(*rows(0, 1)).save(path)
     (tmp_path / "mine.py").write_text("raise RuntimeError('was run')")
     _rewrite(path, lambda header: header.update(choice={"method": f"{tmp_path}/mine.py:M", "reason": ""}))
-    with pytest.raises(InputError, match="names code of your own"):
+    with pytest.raises(InputError, match="refers to user code"):
         load(path)
 
 

@@ -49,7 +49,7 @@ def test_labels_of_another_kind_are_refused() -> None:
     model = ContinualClassifier("rtf", **SMALL).partial_fit(x, y)
     with pytest.raises(InputError, match=r"labels are strings .*, but those known so far are numbers"):
         model.partial_fit(x, np.array(["no", "yes"])[y])
-    with pytest.raises(InputError, match="labels of type int, str: they must all be strings"):
+    with pytest.raises(InputError, match="labels have types int, str: they must be all strings"):
         ContinualClassifier("rtf", **SMALL).partial_fit(x[:2], np.array([1, "a"], dtype=object))
 
 
@@ -57,7 +57,7 @@ def test_counts_may_follow_zeros_and_ones_where_only_sums_are_kept() -> None:
     rng = np.random.default_rng(0)
     first, second = rng.integers(0, 2, (60, 4)).astype(float), rng.integers(0, 9, (60, 4)).astype(float)
     model = ContinualClassifier().partial_fit(first, np.zeros(60, int))
-    with pytest.warns(UserWarning, match=r"X has values from 0 to 8, and the first task had numbers in \[0, 1\] only"):
+    with pytest.warns(UserWarning, match=r"X has values from 0 to 8, but the first task only had numbers in \[0, 1\]"):
         model.partial_fit(second, np.ones(60, int))
     assert model.score(second, np.ones(60)) > 0.8
 
@@ -131,7 +131,7 @@ class TestLabels:
         for labels in (ids, pd.Series(ids).astype("Int64"), ids.astype(np.uint64), pd.Series(ids, dtype=object)):
             model = ContinualClassifier("none", **SMALL).partial_fit(x, labels)
             assert [int(c) for c in model.classes_] == [2**60, 2**60 + 1]
-        with pytest.raises(InputError, match="cannot be kept exactly beside"):
+        with pytest.raises(InputError, match="cannot be combined exactly with"):
             ContinualClassifier("none", **SMALL).partial_fit(x, -ids).partial_fit(x, ids.astype(np.uint64) + 2**63)
 
     def test_whole_numbers_of_any_type_are_the_same_labels(self) -> None:
@@ -188,7 +188,7 @@ def test_values_beyond_all_bounds_are_refused_by_feature() -> None:
 def test_pixels_that_are_no_bytes_are_warned_of() -> None:
     x, y = rows(0, 1)
     pixels = (x * 255).round()
-    with pytest.warns(UserWarning, match=r"whole numbers from 0 to 255 that are no bytes, .* X.astype\('uint8'\)"):
+    with pytest.warns(UserWarning, match=r"whole numbers from 0 to 255 that are not bytes, .* X.astype\('uint8'\)"):
         ContinualClassifier("none", shape=(8, 8), **SMALL).partial_fit(pixels, y)
     ContinualClassifier("none", shape=(8, 8), **SMALL).partial_fit(pixels.astype(np.uint8), y)  # without a word
     ContinualClassifier("none", **SMALL).partial_fit(pixels, y)  # a plain row may be anything

@@ -33,13 +33,13 @@ class TestNothingChangesWhenItFails:
                 X[:4] * 2,
                 Y[:4],
                 {},
-                r"X has values from 0 to 2, but this model takes inputs for numbers in \[0, 1\]",
+                r"X has values from 0 to 2, but this model expects inputs in \[0, 1\]",
             ),
             (X[:4] * np.nan, Y[:4], {}, "contains NaN"),
             (X[:4], Y[:3], {}, "inconsistent numbers of samples"),
             (X[:0], Y[:0], {}, "Found array with 0 sample"),
             (X[:4], [0.5, 0.25, 0.1, 0.7], {}, "Unknown label type"),
-            (X[:4], Y[:4], {"task": 1.5}, "task = 1.5: a task's name is a string or a whole number"),
+            (X[:4], Y[:4], {"task": 1.5}, "task = 1.5: a task's name must be a string or a whole number"),
             (X[:4], ["a"] * 4, {}, "labels are strings"),
             (X[:4], Y[:4], {"classes": ["a"]}, "labels are strings"),
         ],
@@ -94,8 +94,8 @@ class TestNothingChangesWhenItFails:
         ({"likelihood": "gauss"}, "unknown likelihood 'gauss': did you mean 'gaussian'"),
         ({"hidden": 0}, "hidden = 0: it must be a whole number of at least 1"),
         ({"iterations": 1.5}, "iterations = 1.5: it must be a whole number"),
-        ({"learning_rate": 0}, "learning_rate = 0: it must be a number between 0 and inf"),
-        ({"validation_fraction": 1.0}, "validation_fraction = 1.0: it must be a number between 0 and 1"),
+        ({"learning_rate": 0}, "learning_rate = 0: it must be above 0 and below inf"),
+        ({"validation_fraction": 1.0}, "validation_fraction = 1.0: it must be above 0 and below 1"),
         ({"fidelity": "as_wrote"}, "fidelity = 'as_wrote': choose one of as_run, as_written"),
     ],
 )
@@ -115,7 +115,7 @@ class TestParametersOfAModelThatIsThere:
         model.set_params(**change)
         (name,) = change
         for go_on in (lambda: model.partial_fit(*rows(2)), lambda: model.save(tmp_path / "m")):
-            with pytest.raises(InputError, match=f"{name} was .* when this model was made and is .* now"):
+            with pytest.raises(InputError, match=f"{name} was .* when this model was created and is now "):
                 go_on()
         assert not (tmp_path / "m").exists()
         assert model.predict(X[:20]).tolist() == copy.copy(model).predict(X[:20]).tolist() == answers.tolist()

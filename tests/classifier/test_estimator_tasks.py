@@ -24,13 +24,13 @@ class TestTaskIL:
 
     def test_needs_the_task(self, model: ContinualClassifier) -> None:
         x, _ = rows(0)
-        with pytest.raises(InputError, match="Task-IL needs to know the task: give task=, one of 'a', 'b'"):
+        with pytest.raises(InputError, match="Task-IL needs the task: pass task=, one of 'a', 'b'"):
             model.predict(x)
-        with pytest.raises(InputError, match="task 'c' was never learned: known are 'a', 'b'"):
+        with pytest.raises(InputError, match="task 'c' was never learned; known tasks: 'a', 'b'"):
             model.predict(x, task="c")
         with pytest.raises(InputError, match="task has 2 names for 40 samples"):
             model.predict(x, task=["a", "b"])
-        with pytest.raises(InputError, match="task 'a' was learned already"):
+        with pytest.raises(InputError, match="task 'a' was already learned"):
             model.partial_fit(*rows(4), task="a")
 
     def test_a_task_for_each_sample(self, model: ContinualClassifier) -> None:
@@ -77,7 +77,7 @@ class TestUnusualTasks:
         assert first_one.predict(X[:5]).tolist() == [3] * 5
         alone = ContinualClassifier("ewc", **SMALL).partial_fit(*rows(3, n=1))
         assert alone.partial_fit(*rows(4)).score(*rows(4)) > 0.9
-        with pytest.raises(InputError, match="n_samples = 1, or all the same: the first task of features outside"):
+        with pytest.raises(InputError, match="the first task has only one sample, or all samples are equal: outside"):
             ContinualClassifier("rtf", likelihood="gaussian", **SMALL).partial_fit(*rows(3, n=1))
 
     def test_unequal_tasks_in_every_scenario(self) -> None:

@@ -77,7 +77,7 @@ def test_a_model_evaluates_itself_with_its_own_answers() -> None:
     assert done.unknown == [7]
     assert done.by_class[7].share == 0
     assert done.confidence == pytest.approx(model.predict_proba(x).max(1).mean())
-    with pytest.raises(InputError, match="y has strings for labels, and this model has learned numbers"):
+    with pytest.raises(InputError, match="y has strings as labels, but this model has learned numbers"):
         model.evaluate(x, y.astype(str))
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         model.evaluate(x, y[1:])

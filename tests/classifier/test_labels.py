@@ -26,14 +26,14 @@ def objects(*values: Any) -> Any:
     ("y", "message"),
     [
         ([0.5, 1.5], "Unknown label type: continuous.* Labels are whole numbers, booleans or strings"),
-        ([1.0, np.nan], "Input y contains NaN. Labels are whole numbers, booleans or strings, one for each sample"),
+        ([1.0, np.nan], "Input y contains NaN. Labels are whole numbers, booleans or strings, one per sample"),
         ([1.0, np.inf], "Input y contains infinity .* Labels are whole numbers"),
-        (["a", ""], "a label is an empty string: give each sample a label"),
+        (["a", ""], "a label is an empty string: label every sample"),
         (["a", " "], "a label is an empty string"),
-        (objects(True, 2), "labels of type bool, int: they must all be strings, all be numbers or all be booleans"),
-        (objects(1, "a"), "labels of type int, str: they must all be strings"),
-        (objects(None, "a"), "labels of type NoneType, str"),
-        (objects(1, 2**64), "labels of more than 64 bits, such as 18446744073709551616: give them as strings"),
+        (objects(True, 2), "labels have types bool, int: they must be all strings, all numbers or all booleans"),
+        (objects(1, "a"), "labels have types int, str: they must be all strings"),
+        (objects(None, "a"), "labels have types NoneType, str"),
+        (objects(1, 2**64), "labels have more than 64 bits, such as 18446744073709551616: give them as strings"),
     ],
 )
 def test_what_is_no_label(y: Any, message: str) -> None:
@@ -60,7 +60,7 @@ def test_python_objects_are_kept_exactly() -> None:
         (
             [1, 2],
             ["1", "A1"],
-            r"labels are strings \('A1'\), but those .* are numbers \(1\): give numbers, or begin a new",
+            r"labels are strings \('A1'\), but those .* are numbers \(1\): give numbers, or start a new",
         ),
         (["A1"], [1, 2], r"labels are numbers \(1\), but those known so far are strings \('A1'\)"),
     ],
@@ -87,7 +87,7 @@ class TestDigest:
 
 def test_more_classes_than_half_the_samples_are_warned_of() -> None:
     x, y = np.random.default_rng(0).random((30, 2)), np.arange(30)
-    with pytest.warns(UserWarning, match="y has 30 different labels for 30 samples: are they classes, or numbers"):
+    with pytest.warns(UserWarning, match="y has 30 different labels for 30 samples: are these classes"):
         ContinualClassifier("none", **SMALL).partial_fit(x, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -96,5 +96,5 @@ def test_more_classes_than_half_the_samples_are_warned_of() -> None:
 
 @pytest.mark.parametrize("name", ["", " "])
 def test_a_task_without_a_name_has_a_number(name: str) -> None:
-    with pytest.raises(InputError, match="a task's name cannot be empty; leave it out to have a number"):
+    with pytest.raises(InputError, match="a task's name cannot be empty; leave it out to use a number"):
         ContinualClassifier("none", **SMALL).partial_fit(np.eye(2), [0, 1], task=name)

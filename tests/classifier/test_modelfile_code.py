@@ -53,7 +53,7 @@ def test_a_convolutional_model(method: str, path: Path) -> None:
     model = taught(ContinualClassifier(method, encoder="conv", shape=(8, 8), **TINY), path)
     assert "net.encoder.conv2.weight" in model.learner_.state()
     assert load(path).shape == (8, 8)
-    with pytest.raises(InputError, match=r"shape was \(8, 8\) when this model was made"):
+    with pytest.raises(InputError, match=r"shape was \(8, 8\) when this model was created"):
         model.set_params(shape=None).partial_fit(*rows(5))
 
 
@@ -64,7 +64,7 @@ def test_a_network_of_one_s_own(method: str, path: Path, tmp_path: Path) -> None
     address = f"{tmp_path / 'mine.py'}:make"
     model = taught(ContinualClassifier(method, encoder=address, **TINY), path)
     assert int(model.learner_.state()["net.encoder.1.num_batches_tracked"]) == 24
-    with pytest.raises(InputError, match=r"names code of your own, .*mine.py:make, which .* allow_code=True"):
+    with pytest.raises(InputError, match=r"refers to user code, .*mine.py:make, which .* allow_code=True"):
         load(path)
 
 
@@ -86,13 +86,13 @@ def test_a_function_cannot_be_stored(path: Path) -> None:
     from relive.networks import mlp_of
 
     model = ContinualClassifier("rtf", encoder=mlp_of(20, 10), **TINY).partial_fit(*rows(0, 1))
-    with pytest.raises(InputError, match="cannot be saved: a file holds no code"):
+    with pytest.raises(InputError, match="cannot be saved: a model file holds no code"):
         model.save(path)
     assert not path.exists()
 
 
 def test_a_convolution_needs_the_shape() -> None:
-    with pytest.raises(InputError, match=r"shape is \(64,\): say what it is, such as shape=\(28, 28\)"):
+    with pytest.raises(InputError, match=r"shape is \(64,\): set it, such as shape=\(28, 28\)"):
         ContinualClassifier(encoder="conv", **TINY).partial_fit(*rows(0, 1))
     wrong: list[Any] = [5, "8x8", (8.0, 8)]
     for shape in wrong:
@@ -117,6 +117,6 @@ def test_code_beside_a_model_is_found_from_anywhere(tmp_path: Path, monkeypatch:
     assert load("again.safetensors", allow_code=True).n_tasks_ == 2
     (home / "own.py").rename(home / "other.py")
     with pytest.raises(
-        FileError, match=r"there is no file own.py, neither from .*elsewhere nor beside the model, .*own"
+        FileError, match=r"there is no file own.py, neither in .*elsewhere nor next to the model, .*own"
     ):
         load("../home/m.safetensors", allow_code=True)

@@ -104,7 +104,7 @@ def test_samples_that_wait_are_not_written_unless_that_is_allowed(tmp_path: Path
     model.partial_fit(x[:7], y[:7] + 3)
     assert model.pending_ == 7
     assert 3 not in model.classes_
-    with pytest.raises(InputError, match="7 samples wait to be learned"):
+    with pytest.raises(InputError, match="7 samples are waiting to be learned"):
         model.save(path)
     with pytest.raises(InputError, match="consolidate"):
         model.forget(0)

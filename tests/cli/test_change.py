@@ -86,7 +86,7 @@ def test_labels_that_are_numbers_are_named_by_numbers(model: Command) -> None:
     assert model("fit", "n.safetensors", "numbers.csv", "--method", "ncm").code == 0
     assert model("rename", "n.safetensors", "0", "7").code == 0
     assert toolkit.load("n.safetensors").classes_.tolist() == [1, 2, 7]
-    assert "is no number" in model("rename", "n.safetensors", "7", "seven").err
+    assert "is not a number" in model("rename", "n.safetensors", "7", "seven").err
 
 
 def test_a_file_that_another_changes_is_left_alone(model: Command) -> None:

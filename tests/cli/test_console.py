@@ -22,8 +22,8 @@ WIDTH = 30
 COMMANDS = {
     "table --runs-dir {long}": "error: there is no runs directory {long}: give another with --runs-dir, or start with "
     "relive run",
-    "paper --tuned --method ewc --scenario task --runs-dir {long}": "error: {long} has no finished search of some of "
-    "these settings; first run: relive grid --protocol split --scenario task --method ewc",
+    "paper --tuned --method ewc --scenario task --runs-dir {long}": "error: {long} has no finished grid search for "
+    "some of these settings; first run: relive grid --protocol split --scenario task --method ewc",
 }
 
 

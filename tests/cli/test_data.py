@@ -37,7 +37,7 @@ def test_without_a_command_the_data_sets_are_listed(own_cache: Path) -> None:
     assert run().exit_code == 0
     assert run().stdout == run("list").stdout
     assert "fashion-mnist │ 60,000" in run().stdout
-    assert run().stdout.count("not fetched yet") == 2
+    assert run().stdout.count("not downloaded yet") == 2
     assert "comes with scikit-learn" in run().stdout
 
 
@@ -79,14 +79,14 @@ def test_sound_files_are_verified(home: Path) -> None:
     assert result.exit_code == 0
     assert result.stdout.count("ok    mnist: ") == 4
     assert DATASETS["mnist"].sha256[0] in result.stdout
-    assert "fashion-mnist: not fetched yet" in result.stdout
+    assert "fashion-mnist: not downloaded yet" in result.stdout
 
 
 def test_a_damaged_file_is_named_with_both_digests_and_exit_code_1(home: Path) -> None:
     (home / "mnist" / LABELS).write_bytes(b"")
     result = run("verify", "--data-dir", home)
     assert result.exit_code == 1
-    assert f"WRONG mnist: {home / 'mnist' / LABELS} is not the right file" in result.stdout
+    assert f"WRONG mnist: {home / 'mnist' / LABELS} is damaged or not the right file" in result.stdout
     assert DATASETS["mnist"].sha256[3] in result.stdout
     assert "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855" in result.stdout
     assert squeezed("see relive data verify mnist") in squeezed(run("list", "--data-dir", home).stdout)

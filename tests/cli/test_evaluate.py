@@ -45,7 +45,7 @@ def test_table_and_json_say_what_the_model_says(relive: Command) -> None:
     code, out, _ = relive("evaluate", "m1.safetensors", "test.npz")
     assert code == 0
     assert f"accuracy     {100 * accuracy:.2f} %" in out
-    assert "never met    4: no answer can be right" in out
+    assert "never seen   4: these cannot be predicted correctly" in out
     code, out, _ = relive("evaluate", "m1.safetensors", "test.npz", "--format", "json")
     said = json.loads(out)
     assert (code, said["accuracy"], said["unknown"]) == (0, accuracy, [4])
@@ -59,7 +59,7 @@ def test_what_changed_since_the_version_before(relive: Command) -> None:
     assert of_all["gained"] > 50
     assert [round(change["before"]) for change in by_class] == [1, 1, 0, 0, 0]
     _, out, _ = relive("evaluate", "m1.safetensors", "test.npz", "--against", "m0.safetensors")
-    assert f"{of_all['gained']} answers right that were wrong, {of_all['lost']} wrong that were right" in out
+    assert f"{of_all['gained']} answers newly right, {of_all['lost']} newly wrong" in out
 
 
 def test_the_page_is_one_file_without_script_and_with_names_escaped(relive: Command) -> None:
@@ -78,8 +78,8 @@ def test_the_page_is_one_file_without_script_and_with_names_escaped(relive: Comm
     ("options", "message"),
     [
         (["--format", "xml"], "unknown format 'xml'"),
-        (["--page", "page.txt"], "--page page.txt: give a file in an existing directory that ends with .html"),
-        (["--page", "no/page.html"], "--page no/page.html: give a file in an existing directory"),
+        (["--page", "page.txt"], "--page page.txt: give a file that ends with .html, in an existing directory"),
+        (["--page", "no/page.html"], "--page no/page.html: give a file that ends with .html"),
         (["--against", "gone.safetensors"], "there is no model gone.safetensors"),
         (["--y", "labels"], "labels"),
     ],

@@ -24,7 +24,9 @@ def test_process_after_process_gives_the_bits_of_one_process(home: Path, files: 
     done = process("fit", M, files / "b.csv", "--task", "second", cwd=home)
     out, err = done.communicate(timeout=120)
     assert done.returncode == 0
-    assert err.replace("\n", " ").startswith("note: replay misses 2, 3: what is not replayed is forgotten")  # ten steps
+    assert err.replace("\n", " ").startswith(
+        "note: 2, 3 missing from replay: what is not replayed is forgotten"
+    )  # ten steps
     assert "learned   task second in" in out
     assert "classes   2 (20), 3 (20)" in out
     assert f"model     {M}, " in out
@@ -65,9 +67,9 @@ def test_the_method_is_chosen_and_said_with_its_reason(relive: Command, files: P
     assert code == 2
     assert "--method rtf: m.safetensors was made with discriminant" in err
     assert relive("fit", "ewc.safetensors", files / "a.csv", *SMALL, "--method", "ewc")[0] == 0
-    assert "kept: an estimate of what is left" in relive("inspect", "ewc.safetensors")[1]
+    assert "kept: estimate of how much of that is left" in relive("inspect", "ewc.safetensors")[1]
     assert relive("fit", "d.safetensors", files / "a.csv", *SMALL, "--method", "ewc", "--scenario", "domain")[0] == 0
-    assert "only data can tell how well each class is remembered" in relive("inspect", "d.safetensors")[1]
+    assert "without data there is no telling how well each class is remembered" in relive("inspect", "d.safetensors")[1]
 
 
 def test_every_kind_of_data_teaches_the_same(relive: Command, files: Path, made: Path) -> None:
@@ -163,14 +165,14 @@ def test_colour_and_size_are_decided_at_first(relive: Command) -> None:
                 Image.fromarray(pixels).save(Path(name) / label / f"{i}.jpg")
     code, _, err = relive("fit", "grey.safetensors", "one", *SMALL)
     assert code == 0
-    assert "pictures made grey, 9 × 7 → 28 × 28; --colour keeps colours, --size N is the size" in err
+    assert "images made grey, 9 × 7 → 28 × 28; use --colour to keep colours, --size N to set the size" in err
     assert "grey" not in relive("fit", M, "one", *SMALL, "--size", "5", "--colour")[2]
     assert load(M).notes_["image"] == [5, 5, 3]
     assert load(M).n_features_in_ == 75
     before = Path(M).read_bytes()
     for options, message in (
-        (["--size", "6"], f"--size 6: {M} was made with 5 × 5, and that cannot be changed"),
-        (["--grey"], f"--grey: {M} was made with colour, and that cannot be changed"),
+        (["--size", "6"], f"--size 6: {M} was created with 5 × 5, which cannot be changed"),
+        (["--grey"], f"--grey: {M} was created with colour, which cannot be changed"),
     ):
         code, _, err = relive("fit", M, "two", *options)
         assert code == 2
@@ -206,8 +208,8 @@ def test_the_encoder_and_the_shape(relive: Command, files: Path) -> None:
     assert relive("fit", M, files / "b", "--encoder", "conv", "--shape", "8×8")[0] == 0
     assert load(M).n_tasks_ == 2
     for options, message in (
-        (["--encoder", "mlp"], f"--encoder mlp: {M} was made with conv, and that cannot be changed"),
-        (["--shape", "4x16"], f"--shape 4x16: {M} was made with 8x8, and that cannot be changed"),
+        (["--encoder", "mlp"], f"--encoder mlp: {M} was created with conv, which cannot be changed"),
+        (["--shape", "4x16"], f"--shape 4x16: {M} was created with 8x8, which cannot be changed"),
         (["--shape", "8by8"], "--shape 8by8: write it as HEIGHTxWIDTH"),
     ):
         code, _, err = relive("fit", M, files / "c", *options)
@@ -222,7 +224,7 @@ def test_code_of_one_s_own_is_run_if_that_is_allowed(relive: Command, files: Pat
         before = all_bytes(home)
         code, out, err = relive(*words)
         assert (code, out) == (2, "")
-        assert re.search(rf"{M}(.kept-1)? names code of your own, mine.py:make, which loading it would run", err)
+        assert re.search(rf"{M}(.kept-1)? refers to user code, mine.py:make, which would run when it is loaded", err)
         assert "--allow-code" in err
         assert all_bytes(home) == before
         assert relive(*words, "--allow-code")[0] == 0
@@ -233,12 +235,12 @@ def test_real_samples_are_stored_only_if_that_is_allowed(relive: Command, files:
     learn = ["fit", M, files / "a.npz", *SMALL, "--method", REPLAY, "--set", "size=10"]
     code, _, err = relive(*learn)
     assert code == 2
-    assert "keeps data of earlier tasks: real samples would be in the model, and in its file" in err
+    assert "stores samples of earlier tasks, in the model and in its file" in err
     assert "relive fit --allow-stored-data" in err
     assert not Path(M).exists()
     code, out, _ = relive(*learn, "--allow-stored-data")
     assert code == 0
-    assert "REAL SAMPLES of the tasks learned are in this file" in out
+    assert "REAL SAMPLES are in this file" in out
     code, out, _ = relive("fit", M, files / "b.npz", "--allow-code")
     assert code == 0
     assert "REAL SAMPLES" in out
@@ -246,7 +248,7 @@ def test_real_samples_are_stored_only_if_that_is_allowed(relive: Command, files:
     about = json.loads(relive("inspect", M, "--allow-code", "--json")[1])
     assert about["holds_data"]
     assert about["parameters"]["allow_stored_data"]
-    assert "data      no sample is in this file" in relive("inspect", made)[1]
+    assert "data      no samples are stored in this file" in relive("inspect", made)[1]
     assert not json.loads(relive("inspect", made, "--json")[1])["holds_data"]
 
 
@@ -256,7 +258,7 @@ def test_classes_of_few_samples_are_warned_of_until_there_are_more(relive: Comma
     np.savez(home / "few.npz", X=x[rows], y=y[rows])
     code, _, err = relive("fit", M, "few.npz", "--method", "slda")
     assert code == 0
-    assert "note: fewer than 10 samples of 1: what is kept of so few can give single samples away" in err
+    assert "note: fewer than 10 samples of 1: with so few, the model may reveal individual samples" in err
     more = np.flatnonzero(y == 1)[4:10]
     np.savez(home / "more.npz", X=x[more], y=y[more])
     assert relive("fit", M, "more.npz")[2] == ""
@@ -269,6 +271,6 @@ def test_a_warning_is_a_note(relive: Command, files: Path) -> None:
     code, _, err = relive("fit", M, "a", *SMALL, "--size", "8")
     assert code == 0
     assert err.startswith(
-        "note: a has files that are no pictures of a known kind, 1 in all, such as 0/photo.heic: they"
+        "note: a has files that are not images of a supported format, 1 in all, such as 0/photo.heic: they"
     )
     assert len(err.splitlines()) == err.count("note: ")

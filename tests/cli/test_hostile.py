@@ -81,7 +81,7 @@ class TestNumbers:
         said = relive("run", "--dataset", "digits", "--method", "none", "--hidden", "1000000", "--quiet")
         assert said.code == 1
         assert said.err == (
-            "error: there is not enough memory for this: ask for less, such as a smaller --hidden or --batch-size\n"
+            "error: there is not enough memory: use less, for example a smaller --hidden or --batch-size\n"
         )
 
 
@@ -222,7 +222,7 @@ class TestFiles:
         assert (said.code, "unpacks to more than" in said.err) == (1, True)
         np.savez_compressed("bomb.npz", X=np.zeros((2**21, 2)), y=np.zeros(2**21))
         said = relive("fit", M, "bomb.npz")
-        assert (said.code, "for which there is no memory here" in said.err) == (2, True)
+        assert (said.code, "which does not fit into memory" in said.err) == (2, True)
 
     def test_numbers_that_overflow_are_no_answer(self, relive: Command, data: Path) -> None:
         assert relive("fit", M, data, *NETWORK).code == 0
@@ -235,7 +235,7 @@ class TestFiles:
             said = relive("predict", M, data)
             assert (said.code, said.out if size > 1e18 else "") == (1 if size > 1e18 else said.code, "")
             assert "nan" not in said.out
-            assert "as good as infinite" in said.err or size < 1e18
+            assert "or too large" in said.err or size < 1e18
 
     def test_four_versions_are_three_after_the_next_change(self, relive: Command, data: Path) -> None:
         """A kill between the save and the removal of the oldest version leaves one more, until the next change."""
@@ -280,9 +280,7 @@ def test_a_model_that_could_not_be_read_is_not_written(tmp_path: Path) -> None:
     model.save(tmp_path / M)
     before = (tmp_path / M).read_bytes()
     model.seed_ = -1
-    with pytest.raises(
-        Exception, match=r"cannot write .*m\.safetensors, since nothing could read it: .*stays as it was"
-    ):
+    with pytest.raises(Exception, match=r"cannot write .*m\.safetensors, it could not be read back: .*unchanged"):
         model.save(tmp_path / M)
     assert (tmp_path / M).read_bytes() == before
     assert os.listdir(tmp_path) == [M]

@@ -42,7 +42,7 @@ def test_what_is_in_a_model(relive: Command, files: Path, made: Path) -> None:
         assert text in out
     code, _, err = relive("inspect", M, "--picture", "a.png")
     assert code == 2
-    assert "has not learned from pictures" in err
+    assert "was not trained on images" in err
     code, _, err = relive("inspect", "gone.safetensors")
     assert code == 2
     assert "there is no model gone.safetensors" in err

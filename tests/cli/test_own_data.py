@@ -46,7 +46,7 @@ def test_a_run_on_a_file(relive: Command) -> None:
     sources = json.loads((directory / "spec.json").read_text())["sources"]
     assert list(sources) == ["colour.npz"]
     again = relive(*run)
-    assert (again.code, "this run was done before" in again.err) == (0, True)
+    assert (again.code, "this run was already done" in again.err) == (0, True)
 
 
 def test_features_have_no_pictures_of_what_is_replayed(relive: Command) -> None:
@@ -60,10 +60,10 @@ def test_features_have_no_pictures_of_what_is_replayed(relive: Command) -> None:
     ("options", "message"),
     [
         (["--dataset", "features.npz", "--tasks", "3"], "features.npz has 4 classes, and a split needs tasks of equal"),
-        (["--dataset", "features.npz", "--protocol", "rotated"], "which are no pictures to rotate"),
+        (["--dataset", "features.npz", "--protocol", "rotated"], "which cannot be rotated as images"),
         (["--dataset", "none.npz"], "there is no file or folder none.npz"),
         (["--dataset", "mine.py"], "name the function in it"),
-        (["--dataset", "digits", "--protocol", "mine.py:make"], "a protocol is a relive.Protocol"),
+        (["--dataset", "digits", "--protocol", "mine.py:make"], "a protocol must be a relive.Protocol"),
         (["--dataset", "digits", "--protocol", "mine.py:OTHER"], "has no 'OTHER'"),
         (["--dataset", "digits", "--protocol", "rotatet"], "did you mean 'rotated'"),
     ],
@@ -95,8 +95,8 @@ def test_tables_of_a_protocol_that_the_paper_does_not_have(relive: Command) -> N
     shown = relive("table", "--protocol", "rotated", "--format", "markdown")
     assert shown.out.startswith("**digits, rotated, 2 tasks of 3 iterations**")
     for words, message in (
-        (["table", "--protocol", "rotated", "--format", "latex"], "the paper has no table of rotated"),
-        (["table", "--protocol", "rotated", "--tuned"], "the paper has no table of rotated"),
+        (["table", "--protocol", "rotated", "--format", "latex"], "the paper has no table for rotated"),
+        (["table", "--protocol", "rotated", "--tuned"], "the paper has no table for rotated"),
         (["table", "--protocol", "rottated"], "did you mean 'rotated'"),
         (["paper", "--protocol", "rotated"], "unknown protocol of the paper 'rotated'"),
         (["grid", "--protocol", "rotated", "--method", "si"], "unknown protocol of the paper 'rotated'"),

@@ -112,10 +112,10 @@ def test_what_was_set_aside_is_named_even_if_the_sweep_cannot_go_on(relive: Comm
     first, second = sorted((tmp_path / "runs").iterdir())
     (first / "result.json").write_text("{}")
     shutil.rmtree(second)
-    second.write_text("something else")
+    second.write_text("another kind")
     said = relive(*asked)
     assert said.code == 1
-    assert "set aside, and run again" in said.err
+    assert "set aside, and the run is repeated" in said.err
     assert "cannot write to the runs directory" in said.err
 
 
@@ -151,7 +151,7 @@ def test_every_search_that_is_missing_is_named_at_once(relive: Command) -> None:
         (["paper", "--method", "xdg", "--scenario", "class"], "there is nothing to run"),
         (["paper", "--engine", "slurm"], "engine = 'slurm': choose local or dask"),
         (["paper", "--scheduler", "tcp://127.0.0.1:8786"], "--scheduler tcp://127.0.0.1:8786 is for --engine dask"),
-        (["paper", "--engine", "dask", "--scheduler", "foo"], "scheduler = 'foo': give its whole address"),
+        (["paper", "--engine", "dask", "--scheduler", "foo"], "scheduler = 'foo': give the full address"),
         (
             ["paper", "--engine", "dask", "--scheduler", "tcp://a:1", "--workers", "2"],
             "--workers 2 is for --engine local",
@@ -201,7 +201,7 @@ def test_ctrl_c_says_what_is_kept_and_the_same_command_goes_on(
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert out == ""
-    assert "the same command goes on from there" in err
+    assert "the same command resumes from there" in err
     assert "Traceback" not in err
     kept = len(Store(tmp_path / "runs").scan()[0])
     assert 1 <= kept < 6
@@ -277,7 +277,7 @@ def test_compare_is_one_command(relive: Command, tmp_path: Path) -> None:
         (["--method", "rtf", "--scenario", "clas"], "did you mean 'class'"),
         (["--method", "rtf", "--format", "yaml"], "unknown format 'yaml'"),
         (["--method", "gone.py:Mine"], "there is no file gone.py"),
-        (["--method", "none", "--method", "xdg", "--scenario", "task", "--encoder", "conv"], "XdG does not work with"),
+        (["--method", "none", "--method", "xdg", "--scenario", "task", "--encoder", "conv"], "XdG does not support"),
     ],
 )
 def test_compare_refuses_before_anything_is_run(words: list[str], message: str, relive: Command) -> None:

@@ -49,12 +49,12 @@ def test_answers_in_a_file(relive: Command, home: Path, files: Path, made: Path)
     shutil.copy(files / "a.csv", "a.csv")
     before = all_bytes(home)
     for options, message in (
-        (["--output", "out.text"], "out.text ends neither with .csv nor with .json: say which with --format"),
-        (["--output", "a.csv"], "--output a.csv would take the place of what is read"),
+        (["--output", "out.text"], "out.text ends with neither .csv nor .json: choose one with --format"),
+        (["--output", "a.csv"], "--output a.csv would overwrite an input file"),
         (["--output", "nowhere/a.csv"], "there is no directory nowhere"),
         (["--format", "cvs"], "unknown format 'cvs': did you mean 'csv'?"),
         (["--task", "x", "--task-column", "y"], "give either --task or --task-column, not both"),
-        (["--task", "x"], "in Class-IL the task is not given, leave it out"),
+        (["--task", "x"], "in Class-IL the task is not given; leave it out"),
     ):
         code, out, err = relive("predict", made, "a.csv", *options)
         assert (code, out) == (2, "")
@@ -94,12 +94,12 @@ def test_what_is_odd_is_said(relive: Command, files: Path, made: Path) -> None:
     assert code == 0
     assert len(out.split()) == 4
     assert "accuracy 0.00 % (0 of 3)" in err
-    assert "note: the model has never met 7" in err
+    assert "note: the model has never seen 7" in err
     np.savez("wide.npz", X=x.astype(int), y=[7, 7, 7])
     for command in ("fit", "predict"):
         code, out, err = relive(command, made, "wide.npz")
         assert (code, out) == (2, "")
-        assert "wide.npz: X has values from 0 to 255, but this model takes inputs for numbers in [0, 1]" in err
+        assert "wide.npz: X has values from 0 to 255, but this model expects inputs in [0, 1]" in err
         assert "relive fit --likelihood gaussian" in err
     assert "accuracy" in relive("predict", made, files / "a.npz")[2]
     code, _, err = relive("predict", "gone.safetensors", files / "a.csv")
@@ -112,7 +112,7 @@ def test_labels_are_of_the_model_s_kind(relive: Command, files: Path) -> None:
     table.assign(label=table.label.map({0: "01", 1: "x"})).to_csv("first.csv", index=False)
     assert relive("fit", M, "first.csv", *SMALL)[0] == 0
     table[:20].assign(label="01").to_csv("only.csv", index=False)
-    assert "never met" not in relive("predict", M, "only.csv")[2]
+    assert "never seen" not in relive("predict", M, "only.csv")[2]
     pd.read_csv(files / "b.csv").to_csv("second.csv", index=False)  # labels 2 and 3
     assert relive("fit", M, "second.csv")[0] == 0
     assert load(M).labels_.tolist() == ["01", "x", "2", "3"]
@@ -125,8 +125,8 @@ def test_truth_is_no_number(relive: Command, files: Path) -> None:
     table = pd.read_csv(files / "a.csv")
     table.assign(label=table.label == 1).to_csv("truth.csv", index=False)
     assert relive("fit", M, "truth.csv", *SMALL)[0] == 0
-    assert "note: the model has never met 0, 1" in relive("predict", M, files / "a.csv")[2]
-    assert "never met" not in relive("predict", M, "truth.csv")[2]
+    assert "note: the model has never seen 0, 1" in relive("predict", M, files / "a.csv")[2]
+    assert "never seen" not in relive("predict", M, "truth.csv")[2]
 
 
 def test_pictures_are_answered_by_their_names(relive: Command, files: Path) -> None:
@@ -149,7 +149,7 @@ def test_the_task_is_given_in_task_il(relive: Command, files: Path) -> None:
     assert relive("fit", M, files / "b.csv", "--task", "second")[0] == 0
     code, _, err = relive("predict", M, files / "b.csv")
     assert code == 2
-    assert "where the task is given: --task NAME, one of 0, second, or --task-column COLUMN" in err
+    assert "which needs the task: pass --task NAME, one of 0, second, or --task-column COLUMN" in err
     for task, labels in (("0", {"0", "1"}), ("second", {"2", "3"})):
         _, out, _ = relive("predict", M, files / "b.csv", "--task", task)
         assert set(out.split()[1:]) <= labels
@@ -164,8 +164,8 @@ def test_the_task_is_given_in_task_il(relive: Command, files: Path) -> None:
     assert set(relive("predict", M, "both.csv", "--task-column", "when")[1].split()[1:]) <= {"4", "5"}
     code, _, err = relive("predict", M, files / "b.csv", "--task", "third")
     assert code == 2
-    assert "task 'third' was never learned: known are 0, 'second', '007'" in err
+    assert "task 'third' was never learned; known tasks: 0, 'second', '007'" in err
     for name in ("second", "0"):  # a task without a name is asked for by its number
         code, _, err = relive("fit", M, files / "c.csv", "--task", name, "--again")
         assert code == 2
-        assert f"task '{name}' was learned already" in err
+        assert f"task '{name}' was already learned" in err

@@ -68,9 +68,9 @@ def test_a_run_leaves_its_directory(relive: Command, tmp_path: Path) -> None:
     [
         ({}, "paper: 92.56 ± 0.21 % (mean ± SEM of 20 runs)"),
         ({"seed": 7}, "paper: 92.56 ± 0.21 % (mean ± SEM of 20 runs)"),
-        ({"iters": 5, "encoder": "conv"}, "not as in the paper (iters=5, encoder=conv), which has 92.56 ± 0.21 %"),
-        ({"method": "si", "settings": {"c": 3.0}}, "not as in the paper (c=3), which has 20.04 ± 0.08 %"),
-        ({"fidelity": "as_written"}, "not as in the paper (as_written), which has 92.56"),
+        ({"iters": 5, "encoder": "conv"}, "differs from the paper (iters=5, encoder=conv), which has 92.56 ± 0.21 %"),
+        ({"method": "si", "settings": {"c": 3.0}}, "differs from the paper (c=3), which has 20.04 ± 0.08 %"),
+        ({"fidelity": "as_written"}, "differs from the paper (as_written), which has 92.56"),
     ],
 )
 def test_a_run_on_the_paper_s_data_is_shown_beside_its_number(
@@ -95,15 +95,15 @@ def test_a_finished_run_is_shown_and_done_again_only_if_asked_for(relive: Comman
     (done,) = store.scan()[0]
     store.save(replace(done, average_accuracy=0.123), [])
     shown = relive("run", *QUICK)
-    assert "this run was done before: this is its result; --again does it again" in shown.err
+    assert "this run was already done, and this is its result; --again repeats it" in shown.err
     assert "average accuracy  12.30 %" in shown.out
     assert "replay.png" in shown.out
     store.save(replace(done, versions={**done.versions, "torch": "1"}), [])
     shown = relive("run", *QUICK)
-    assert "done before with other versions or on another processor" in shown.err
+    assert "already done with other versions or on another processor" in shown.err
     assert (shown.out, store.scan()[0][0].versions["torch"]) == (first.out, "1")
     again = relive("run", *QUICK, "--again")
-    assert "done before" not in again.err
+    assert "already done" not in again.err
     assert again.out.splitlines()[:7] == first.out.splitlines()[:7]
     assert store.scan()[0][0].versions == done.versions
 
@@ -124,7 +124,7 @@ def test_a_finished_run_is_shown_and_done_again_only_if_asked_for(relive: Comman
         (["--method", "rtf", "--set", "c=1"], "RtF has no settings"),
         (["--set", "c"], "write it as NAME=VALUE"),
         (["--method", "si", "--set", "c=1", "--set", "c=2"], "--set gives c twice: 1 and 2"),
-        (["--dataset", "digits", "--threads", "100000"], "threads = 100000: this machine has"),
+        (["--dataset", "digits", "--threads", "100000"], "threads = 100000: this machine only has"),
         (["--seed", str(2**63)], "it must be a whole number of at most 9223372036854775807"),
         (["--fidelity", "as_told"], "fidelity = 'as_told': choose one of as_run, as_written"),
         (["--choose", "fisher_label=true"], "did you mean 'fisher_labels'?"),
@@ -171,12 +171,12 @@ def test_an_interrupt_keeps_the_finished_tasks_and_the_run_goes_on_to_the_same_b
     assert process.returncode == 130
     assert out == ""
     assert "stopped. Kept:" in err
-    assert "the same command goes on from there" in err
+    assert "the same command resumes from there" in err
     assert "Traceback" not in err
     resumed = relive(*arguments)
     whole = relive(*arguments, "--runs-dir", "other")
     assert resumed.code == whole.code == 0
-    assert "going on after task" in resumed.err
+    assert "resuming after task" in resumed.err
     assert "learned task 1 of 5" not in resumed.err
     for key in ("accuracy_matrix", "curve", "average_accuracy", "spec"):
         assert json.loads(resumed.out)[key] == json.loads(whole.out)[key]
@@ -217,7 +217,7 @@ def test_a_damaged_result_is_set_aside_and_the_run_done_again(relive: Command, t
     path.write_bytes(b"not a result")
     done = relive("run", *QUICK, "--method", "none")
     assert done.code == 0
-    assert done.err.index("set aside, and run again") < done.err.index("learned task 1 of 5")
+    assert done.err.index("set aside, and the run is repeated") < done.err.index("learned task 1 of 5")
     assert path.with_name("result.json.damaged").read_bytes() == b"not a result"
 
 
@@ -225,7 +225,7 @@ def test_the_same_run_is_not_done_twice_at_a_time(relive: Command) -> None:
     with Store(Path("runs")).lease(make_spec(method="none", dataset="digits", iters=5)):
         done = relive("run", *QUICK, "--method", "none")
     assert done.code == 2
-    assert "this very run is under way in another process" in done.err
+    assert "this run is already in progress in another process" in done.err
 
 
 def test_help_answers_without_torch(tmp_path: Path) -> None:
@@ -266,7 +266,7 @@ def test_another_encoder(relive: Command, tmp_path: Path) -> None:
     for words, message in (
         (["--encoder", "convs"], "unknown encoder 'convs': did you mean 'conv'"),
         (["--encoder", "mine.py:made"], "mine.py has no 'made'"),
-        (["--encoder", "conv", "--method", "xdg", "--scenario", "task"], "XdG does not work with the encoder Conv"),
+        (["--encoder", "conv", "--method", "xdg", "--scenario", "task"], "XdG does not support the encoder Conv"),
     ):
         refused = relive("run", *QUICK, *words, "--runs-dir", "none")
         assert (refused.code, message in refused.err) == (2, True), refused.err

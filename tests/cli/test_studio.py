@@ -26,7 +26,7 @@ def test_a_run_keeps_snapshots_and_the_same_result(relive: Command, tmp_path: Pa
     words = ("run", *QUICK, "--json")
     plain = json.loads(relive(*words).out)
     again = relive(*words, "--snapshots")
-    assert "done before without snapshots: it is done again" in again.err
+    assert "done before, without snapshots: it is repeated" in again.err
     assert snapshots(tmp_path) == ["task1.safetensors", "task2.safetensors"]
     times = {"train_seconds": 0, "cpu_seconds": 0}
     assert json.loads(again.out) | times == plain | times
@@ -47,7 +47,7 @@ def test_the_studio_prints_its_address_and_ends_with_ctrl_c(tmp_path: Path) -> N
     words = [sys.executable, "-m", "relive", "studio", "--no-open", "--host", "127.0.0.1"]
     server = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
     assert server.stdout is not None
-    assert server.stdout.readline() == "studio    runs (Ctrl-C ends it)\n"
+    assert server.stdout.readline() == "studio    runs (stop with Ctrl-C)\n"
     address, _, token = server.stdout.readline().strip().partition("#token=")
     assert len(token) >= 32
     request = urllib.request.Request(f"{address}api/catalogue", headers={"Authorization": f"Bearer {token}"})

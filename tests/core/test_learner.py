@@ -252,10 +252,10 @@ def test_a_task_smaller_than_a_batch() -> None:
 def test_tasks_that_do_not_follow_on_are_refused() -> None:
     tasks = plain.split_tasks()
     learner = plain.learner_of("rtf", "class", tasks)
-    with pytest.raises(InputError, match="learn was given 2 tasks after 0 learned ones"):
+    with pytest.raises(InputError, match="learn got 2 tasks after 0 learned ones"):
         learner.learn(tasks[:2], 1)
     learner.learn(tasks[:1], 1)
-    with pytest.raises(InputError, match="learn was given 1 tasks after 1 learned ones"):
+    with pytest.raises(InputError, match="learn got 1 tasks after 1 learned ones"):
         learner.learn(tasks[1:2], 1)
     assert learner.seen == 1
 
@@ -360,6 +360,6 @@ def test_a_method_that_keeps_tensors_out_of_its_state_is_warned_of() -> None:
     """What a task begins with anew, and what never changes, is no memory."""
     tasks = plain.split_tasks()
     scenario = scenario_of("class", [task.classes for task in tasks])
-    with pytest.warns(UserWarning, match=r"Forgetful has changed kept while it learned, and its state\(\) returns not"):
+    with pytest.warns(UserWarning, match=r"Forgetful changed kept while learning, but its state\(\) returns not"):
         Learner(Forgetful(), scenario, tasks[0].n_inputs, hidden=12).learn(tasks[:1], 1)
     Learner(Remembering(), scenario, tasks[0].n_inputs, hidden=12).learn(tasks[:1], 1)  # pytest raises any warning

@@ -115,7 +115,7 @@ def test_pictures_of_many_sizes_are_brought_to_one_and_that_is_said(
         for side in (5, 9):
             draw(tmp_path / name, f"{side}.png", pictures(1, (side, side))[0])
     assert load_data(str(tmp_path)).shape == (28, 28)
-    assert "its pictures are of 2 sizes, and are brought to 28 × 28" in capfd.readouterr().err
+    assert "its images are of 2 sizes, and are resized to 28 × 28" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
@@ -162,9 +162,9 @@ def test_a_function_that_loads(tmp_path: Path, function: str, classes: tuple[str
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        ("nothing", "returned NoneType: a loader returns X and y"),
-        ("needs", "called without arguments"),
-        ("NUMBER", "is 3: a loader is a function"),
+        ("nothing", "returned NoneType: a loader must return X and y"),
+        ("needs", "must be a function without arguments"),
+        ("NUMBER", "is 3: a loader must be a function"),
         ("lonely", "has one class, '0': at least 2"),
         ("gap", "has nothing to learn from of class '0'"),
         ("ints", "train_inputs has type int64: give bytes"),
@@ -183,9 +183,9 @@ Y = np.array([0, 1] * 3)
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ({"X": pictures(6)}, "has the arrays X: a data set has X and y"),
-        ({"data": pictures(6), "y": Y}, "has the arrays data, y: a data set has X and y"),
-        ({"X": pictures(6), "y": Y[:4]}, r"has shape \(4,\): it must have one value for 6 samples"),
+        ({"X": pictures(6)}, "has the arrays X: a data set must have X and y"),
+        ({"data": pictures(6), "y": Y}, "has the arrays data, y: a data set must have X and y"),
+        ({"X": pictures(6), "y": Y[:4]}, r"has shape \(4,\): it must have one value for each of the 6 samples"),
         ({"X": pictures(6), "y": Y * 0}, "has one class, '0': at least 2 are needed"),
         ({"X": pictures(6), "y": np.array([0, 0, 0, 0, 0, 1])}, "has 1 sample of class '1'"),
         ({"X": pictures(6), "y": Y * 0.5}, "labels are classes"),
@@ -193,7 +193,7 @@ Y = np.array([0, 1] * 3)
         ({"X_train": pictures(6), "y_train": Y}, "has no array 'X_test'"),
         (
             {"X_train": pictures(6), "y_train": Y, "X_test": pictures(6), "y_test": Y + 1},
-            "tests with class '2', of which there is nothing to learn from",
+            "tests with class '2', but has no training samples of it",
         ),
         (
             {"X_train": pictures(6), "y_train": Y, "X_test": pictures(6), "y_test": Y * 0},
@@ -201,7 +201,7 @@ Y = np.array([0, 1] * 3)
         ),
         (
             {"X_train": pictures(6), "y_train": Y, "X_test": pictures(6, (4, 4)), "y_test": Y},
-            r"inputs of shape \(4, 6, 3\) to learn from, and of \(4, 4\)",
+            r"inputs of shape \(4, 6, 3\), but test inputs of shape \(4, 4\)",
         ),
     ],
 )
@@ -214,10 +214,10 @@ def test_arrays_that_are_no_data_set(tmp_path: Path, arrays: dict[str, Array], m
     ("name", "message"),
     [
         ("none.npz", "there is no file or folder"),
-        ("text.txt", "is of no known kind: give a .csv, .parquet or .npz file"),
+        ("text.txt", "has an unsupported format: give a .csv, .parquet or .npz file"),
         ("broken.npz", "is damaged or not a NumPy file"),
         ("program.py", r"name the function in it that returns the data, as .*program.py:load"),
-        ("empty", "has neither pictures nor sub-folders"),
+        ("empty", "has neither images nor sub-folders"),
     ],
 )
 def test_what_is_no_data(tmp_path: Path, name: str, message: str) -> None:

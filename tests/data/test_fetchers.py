@@ -65,7 +65,7 @@ def test_a_download_that_breaks_off_is_not_used(server: Server) -> None:
 def test_a_damaged_download_is_named_with_both_digests(server: Server) -> None:
     server.pages[f"/{IMAGES}.gz"] = b"<html>Please log in</html>"
     answer = answer_of(Mirror(server.url))
-    assert answer.startswith(f"{server.url}/{IMAGES}.gz is not the right file, or is damaged")
+    assert answer.startswith(f"{server.url}/{IMAGES}.gz is damaged or not the right file")
     assert FILES[0].sha256 in answer
     assert sha256(b"<html>Please log in</html>") in answer
 
@@ -83,7 +83,7 @@ def test_a_name_that_takes_forever_to_resolve_is_given_up(monkeypatch: pytest.Mo
     over = threading.Event()
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: over.wait(30) and [])
     start = time.monotonic()
-    assert answer_of(Mirror("http://mirror.invalid", patience=0.3)) == "no answer within 0.3 s"
+    assert answer_of(Mirror("http://mirror.invalid", patience=0.3)) == "no response within 0.3 s"
     assert time.monotonic() - start < 3
     over.set()
 

@@ -54,5 +54,5 @@ def test_slices_are_written_in_the_order_of_their_values() -> None:
 
 @pytest.mark.parametrize("array", [np.zeros(3), np.zeros(3, np.int8), np.uint8(7).reshape(())])
 def test_only_arrays_of_unsigned_bytes_are_written(array: NDArray[np.uint8]) -> None:
-    with pytest.raises(DataError, match="only arrays of uint8"):
+    with pytest.raises(DataError, match="only uint8 arrays"):
         idx.to_bytes(array)

@@ -246,7 +246,7 @@ def test_rotated_turns_every_task_but_the_first_by_an_angle_of_its_own(data: Dat
 
 
 def test_only_pictures_are_rotated() -> None:
-    with pytest.raises(InputError, match=r"vectors has inputs of shape \(7,\), which are no pictures"):
+    with pytest.raises(InputError, match=r"vectors has inputs of shape \(7,\), which cannot be rotated as images"):
         tasks_of("rotated", vectors(), 2, seed=0)
 
 
@@ -280,8 +280,8 @@ def test_a_protocol_of_one_s_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("make", "a protocol is a relive.Protocol"),
-        ("SHORT", "protocol short made 2 tasks, but was asked for 3"),
+        ("make", "a protocol must be a relive.Protocol"),
+        ("SHORT", "protocol short made 2 tasks instead of 3"),
         ("NONE", "has no 'NONE'; it has: make, too_few, ROLLED, SHORT, WRONG"),
     ],
 )
@@ -307,7 +307,7 @@ def test_what_goes_wrong_in_a_protocol_of_one_s_own_is_said_in_one_line(tiny: Da
         InputError, match=r"mine.py:RAISES could not make its tasks: IndexError: list index out of range"
     ):
         tasks_of(f"{tmp_path / 'mine.py'}:RAISES", tiny, 2, 0)
-    with pytest.raises(InputError, match=r"made 0 tasks, but was asked for 2: give --tasks 0, or have it make as many"):
+    with pytest.raises(InputError, match=r"made 0 tasks instead of 2: pass --tasks 0, or have it make n_tasks"):
         tasks_of(f"{tmp_path / 'mine.py'}:NONE", tiny, 2, 0)
     with pytest.raises(InputError, match="has no 'MORE'; it has: RAISES, NONE"):
         tasks_of(f"{tmp_path / 'mine.py'}:MORE", tiny, 2, 0)

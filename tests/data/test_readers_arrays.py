@@ -39,7 +39,10 @@ class TestArrays:
         [
             ({"data": np.eye(2), "y": [0, 1]}, "has no array 'X': it has 'data', 'y'; call the samples 'X', or give"),
             ({"X": np.eye(2)}, "has no array 'y': it has 'X'; call the labels 'y', or give"),
-            ({"X": np.eye(2), "y": [0, 1, 2]}, r"array 'y' of .* has shape \(3,\): it must have one value for 2"),
+            (
+                {"X": np.eye(2), "y": [0, 1, 2]},
+                r"array 'y' of .* has shape \(3,\): it must have one value for each of the 2",
+            ),
             (
                 {"X": np.ones((2, 3, 4, 5)), "y": [0, 1]},
                 r"is \(2, 3, 4, 5\): colours come last, X.transpose\(0, 2, 3, 1\)",
@@ -49,10 +52,10 @@ class TestArrays:
             ({"X": np.ones(2), "y": [0, 1]}, r"array 'X' of .* has shape \(2,\)"),
             ({"X": np.array([["a"], ["b"]]), "y": [0, 1]}, "array 'X' of .* has type <U1: features must be numbers"),
             ({"X": np.eye(2), "y": [b"a", b"b"]}, r"array 'y' of .* has type \|S1: labels must be numbers or strings"),
-            ({"X": np.array([[1.0, np.nan]]), "y": [0]}, "missing or infinite, first in row 1, feature 2: fill"),
+            ({"X": np.array([[1.0, np.nan]]), "y": [0]}, "missing or infinite value, first in row 1, feature 2: fill"),
             ({"X": np.array([{}, {}]), "y": [0, 1]}, "array 'X' of .* holds Python objects, which are never loaded"),
             ({"X": np.eye(2), "y": np.array(["a", 1], object)}, r"array 'y' of .* store strings with y\.astype\(str\)"),
-            ({"X": np.eye(2), "y": ["a", ""]}, "array 'y' of .* has no value in row 2"),
+            ({"X": np.eye(2), "y": ["a", ""]}, "array 'y' of .* has a missing value in row 2"),
             ({"X": np.eye(2), "y": [0.5, 1.5]}, "array 'y' of .* has 0.5 in row 1"),
         ],
     )
@@ -78,7 +81,7 @@ class TestArrays:
     @pytest.mark.parametrize(
         ("name", "member", "compression", "message"),
         [
-            ("X", b"text", zipfile.ZIP_STORED, "'X' in it is no array"),
+            ("X", b"text", zipfile.ZIP_STORED, "'X' in it is not an array"),
             ("X.npy", npy("{'descr': '<f8', 'fortran_order': False, 'shape': (2, "), zipfile.ZIP_STORED, ""),
             ("X.npy", npy("{'descr': '<f8', 'fortran_order': False, 'shape': (9999999999, 999)}"), 0, "more memory"),
             ("X.npy", npy("{'descr': '<f8', 'fortran_order': False, 'shape': (2, 2)}"), zipfile.ZIP_LZMA, ""),

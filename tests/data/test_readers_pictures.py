@@ -38,20 +38,20 @@ class TestFolders:
         for name in ("notes.txt", "cat/3.heic", "cat/deep/4.heic"):
             (folder / name).write_bytes(b"")
         with pytest.warns(
-            UserWarning, match=r"no pictures of a known kind, 3 in all, such as notes.txt: they are left"
+            UserWarning, match=r"not images of a supported format, 3 in all, such as notes.txt: they are skipped"
         ):
             assert len(read_any(folder).x) == 4
 
     def test_pictures_below_a_class_are_refused(self, tmp_path: Path, folder: Path) -> None:
-        with pytest.raises(InputError, match=r"pictures below the folders of its classes, such as pets/cat/0.png: put"):
+        with pytest.raises(InputError, match=r"images below the folders of its classes, such as pets/cat/0.png: put"):
             read_any(tmp_path)
         shutil.copytree(folder / "dog", folder / "cat" / "young" / "small")
-        with pytest.raises(InputError, match=r"pictures below .*, such as cat/young/small/0.png: put them into the"):
+        with pytest.raises(InputError, match=r"images below .*, such as cat/young/small/0.png: put them into the"):
             read_any(folder)
 
     def test_a_link_that_leads_nowhere_is_refused(self, folder: Path) -> None:
         (folder / "cat" / "q.png").symlink_to("gone.png")
-        with pytest.raises(DataError, match=r"cat/q.png: it is a link to a file that is not there"):
+        with pytest.raises(DataError, match=r"cat/q.png: it is a link to a missing file"):
             read_any(folder)
 
     def test_pixels_of_the_right_size_are_not_touched(self, folder: Path) -> None:
@@ -62,7 +62,7 @@ class TestFolders:
     def test_a_flat_folder_where_labels_are_not_needed(self, folder: Path) -> None:
         samples = read_any(folder / "cat", needed=False, image=(4, 4))
         assert (samples.y, samples.files) == (None, ("0.png", "1.png"))
-        with pytest.raises(InputError, match=r"has pictures that are in no sub-folder, such as 0.png"):
+        with pytest.raises(InputError, match=r"has images outside sub-folders, such as 0.png"):
             read_any(folder / "cat")
 
     def test_turned_as_the_camera_noted(self, tmp_path: Path) -> None:
@@ -134,15 +134,15 @@ class TestFolders:
         message = str(error.value)
         assert "has pictures that cannot be read:\n  cat/0.png: " in message
         assert "cat/3.tif: its pixels are not bytes" in message
-        assert "dog/2.jpg: it is not a picture of a known format" in message
+        assert "dog/2.jpg: it is not an image of a supported format" in message
         assert "1.png" not in message
 
     def test_nothing_there(self, tmp_path: Path, folder: Path) -> None:
         (folder / "cow").mkdir()
-        with pytest.raises(InputError, match=r"has sub-folders without pictures: cow\. Known are \.png, \.jpg"):
+        with pytest.raises(InputError, match=r"has sub-folders without images: cow\. Supported formats: \.png, \.jpg"):
             read_any(folder)
         (tmp_path / "empty").mkdir()
-        with pytest.raises(InputError, match="has neither pictures nor sub-folders with pictures"):
+        with pytest.raises(InputError, match="has neither images nor sub-folders with images"):
             read_any(tmp_path / "empty")
-        with pytest.raises(InputError, match="is a folder of pictures: it has no column 'when'"):
+        with pytest.raises(InputError, match="is a folder of images: it has no column 'when'"):
             read_any(folder, task_column="when")

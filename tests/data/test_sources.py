@@ -94,17 +94,19 @@ def test_a_bad_file_in_a_chosen_folder_is_an_error_and_stays(tmp_path: Path) -> 
     with pytest.raises(DataError) as caught:
         recipe(shelf).load(home)
     message = str(caught.value)
-    assert message.startswith(f"{home / LABELS} is not the right file, or is damaged")
+    assert message.startswith(f"{home / LABELS} is damaged or not the right file")
     assert sha256(RAW[LABELS]) in message
     assert sha256(RAW[LABELS][:-1]) in message
-    assert f"Put tiny's own file into {home / 'tiny'}" in message
+    assert f"Put the right file into {home / 'tiny'}" in message
     assert shelf.asked == []
     assert (home / LABELS).read_bytes() == RAW[LABELS][:-1]
 
 
 def test_the_files_of_another_data_set_are_not_taken(tmp_path: Path) -> None:
     home = put(tmp_path)
-    with pytest.raises(DataError, match=f"(?s){IMAGES} is not .*{DATASETS['mnist'].sha256[0]}.*{sha256(RAW[IMAGES])}"):
+    with pytest.raises(
+        DataError, match=f"(?s){IMAGES} is damaged or not .*{DATASETS['mnist'].sha256[0]}.*{sha256(RAW[IMAGES])}"
+    ):
         load_data("mnist", home)
 
 
@@ -120,7 +122,7 @@ def test_a_bad_file_in_the_cache_is_named_and_fetched_anew(
     assert data.train_labels.tobytes() == RAW[LABELS][8:]
     assert shelf.asked == [LABELS]
     assert (own_cache / "tiny" / LABELS).read_bytes() == RAW[LABELS]
-    assert err.startswith(f"warning: {own_cache / 'tiny' / LABELS} is not the right file")
+    assert err.startswith(f"warning: {own_cache / 'tiny' / LABELS} is damaged or not the right file")
     assert f"expected SHA-256 {sha256(RAW[LABELS])}" in err
     assert f"found {sha256(b'bad')}" in err
     assert ("asking shelf" in err) is not quiet

@@ -93,7 +93,7 @@ def test_what_is_in_0_1_and_bytes_stay_as_they_are(digits: Dataset) -> None:
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (1e308, r"mine has values up to 1e\+308: too large to be standardised"),
+        (1e308, r"mine has values up to 1e\+308: too large to standardise"),
     ],
 )
 def test_values_that_are_too_large_are_refused(value: float, message: str) -> None:

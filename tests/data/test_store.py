@@ -35,7 +35,7 @@ def test_wrong_bytes_are_named_with_both_digests(tmp_path: Path, wrong: bytes, p
     with pytest.raises(DataError) as caught:
         store.read(path, FILE)
     message = str(caught.value)
-    assert message.startswith(f"{path} is not the right file, or is damaged")
+    assert message.startswith(f"{path} is damaged or not the right file")
     assert f"expected SHA-256 {FILE.sha256} ({len(GOOD)} bytes)" in message
     assert f"found {sha256(wrong)} ({len(wrong):,} bytes)" in message
 

@@ -287,7 +287,7 @@ def test_a_scheduler_that_is_lost_is_said_clearly_and_by_us_alone(
                 register(*args, **kwargs)
 
             monkeypatch.setattr(engine._client, "register_plugin", killed_meanwhile)
-            with pytest.raises(ReliveError, match=rf"lost the Dask scheduler at {cluster.address}: .*goes on"):
+            with pytest.raises(ReliveError, match=rf"lost the Dask scheduler at {cluster.address}: .*resumes"):
                 Sweep(specs(1), Store(tmp_path / "runs"), engine, work=quick).run()
     finally:
         cluster.close()
@@ -304,7 +304,7 @@ def test_a_scheduler_that_was_started_again_is_not_waited_for(tmp_path: Path) ->
             assert engine.slots() == 0
             cluster.kill("scheduler")
             cluster.start_scheduler(int(cluster.address.rpartition(":")[2]))
-            with pytest.raises(ReliveError, match=r"was started again and knows nothing of these runs.*goes on"):
+            with pytest.raises(ReliveError, match=r"was restarted and has lost these runs.*resumes"):
                 until(lambda: engine.slots() > 0)
     finally:
         cluster.close()
@@ -312,10 +312,10 @@ def test_a_scheduler_that_was_started_again_is_not_waited_for(tmp_path: Path) ->
 
 def test_no_scheduler_is_said_clearly_and_soon() -> None:
     start = time.monotonic()
-    with pytest.raises(InputError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9"):
+    with pytest.raises(InputError, match=r"no Dask scheduler responds at tcp://127\.0\.0\.1:9"):
         DaskEngine("tcp://127.0.0.1:9")
     assert time.monotonic() - start < 15
-    with pytest.raises(InputError, match="no Dask scheduler answers at nonsense://here"):
+    with pytest.raises(InputError, match="no Dask scheduler responds at nonsense://here"):
         DaskEngine("nonsense://here")
 
 

@@ -269,7 +269,7 @@ def test_the_default_data_set_is_the_spec_s(digits: Dataset) -> None:
 def test_data_that_are_not_the_spec_s_are_refused(digits: Dataset) -> None:
     spec = spec_of("none", dataset="digits", tasks=2, iters=1)
     for other in (TINY, replace(digits, train_inputs=digits.train_inputs[::-1])):  # by name, and by contents
-        with pytest.raises(InputError, match=rf"is of the data set 'digits'.* called '{other.name}'.*dataset=data"):
+        with pytest.raises(InputError, match=rf"is for the data set 'digits'.* named '{other.name}'.*dataset=data"):
             run(spec, data=other)
 
 
@@ -277,7 +277,7 @@ def test_data_made_in_python_are_known_by_their_contents(digits: Dataset) -> Non
     mine = replace(digits, name="mine")
     spec = spec_of("none", dataset=mine, tasks=2, iters=1)
     assert run(spec, data=mine).result.spec.to_json()["sources"] == {"mine": mine.sha256[:12]}
-    with pytest.raises(InputError, match=r"mine has changed since this was asked for"):
+    with pytest.raises(InputError, match=r"mine has changed since the run was requested"):
         run(spec, data=replace(mine, train_inputs=mine.train_inputs[::-1]))
     with pytest.raises(InputError, match="unknown data set 'mine'"):
         run(spec)

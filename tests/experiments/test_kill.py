@@ -191,7 +191,7 @@ class TestCheckpoint:
         status = Sweep([checkpoint.spec], checkpoint.store, engine, note=notes.append).run()
         engine.shutdown()
         assert status.done == 1
-        assert notes == [f"{checkpoint.spec.name} goes on after task 1 of 5"]
+        assert notes == [f"{checkpoint.spec.name} resumes after task 1 of 5"]
 
     def test_a_damaged_one_is_not(self, checkpoint: FileCheckpoint) -> None:
         raw = checkpoint.path.read_bytes()

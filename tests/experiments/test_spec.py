@@ -296,7 +296,7 @@ def test_an_encoder_at_an_address(tmp_path: Path) -> None:
     assert list(spec.sources) == [f"{path}:make"]
     spec.check_sources()
     path.write_text("def make(shape, hidden, rng): ...  # otherwise")
-    with pytest.raises(InputError, match="has changed since this was asked for"):
+    with pytest.raises(InputError, match="has changed since the run was requested"):
         spec.check_sources()
     assert make_spec(encoder=f"{path}:make").digest != spec.digest
     with pytest.raises(InputError, match="unknown encoder 'mpl': did you mean 'mlp'"):

@@ -106,9 +106,7 @@ class TestResults:
         path = store.save(result_of(SPEC), []) / RESULT
         path.write_bytes(to_bytes(signed(result_of(SPEC).to_json() | {"machine_load": 1.0})))
         before = path.read_bytes()
-        with pytest.raises(
-            StoreError, match=r"whole, but of another version of relive .*machine_load.* stays as it is"
-        ):
+        with pytest.raises(StoreError, match=r"intact, but from another version of relive .*machine_load.* left alone"):
             Sweep([SPEC], store, InProcess(), work=quick).run()
         assert path.read_bytes() == before
         assert sorted(p.name for p in path.parent.iterdir()) == [RESULT, "spec.json"]
@@ -118,7 +116,7 @@ class TestResults:
     def test_nor_one_whose_parts_are_of_another_kind(self, store: Store, change: dict[str, Any]) -> None:
         path = store.save(result_of(SPEC), []) / RESULT
         path.write_bytes(to_bytes(signed(result_of(SPEC).to_json() | change)))
-        with pytest.raises(StoreError, match="whole, but of another version of relive"):
+        with pytest.raises(StoreError, match="intact, but from another version of relive"):
             store.load(SPEC)
 
     def test_results_come_by_name_and_other_things_are_left_alone(self, store: Store) -> None:

@@ -98,7 +98,7 @@ def test_the_command_writes_a_file_or_says_why_not(tmp_path: Path) -> None:
     assert onnxruntime.InferenceSession(tmp_path / "good.onnx").get_inputs()[0].shape == ["n", 64]
     code, said = relive(str(other), str(tmp_path / "other.onnx"))
     assert code == 2
-    assert "cannot be exported: the answers of method 'generative-classifier'" in said
+    assert "cannot be exported: method 'generative-classifier'" in said
     assert relive(str(good), str(tmp_path / "good.txt"))[0] == 2
     script = "import sys, relive.cli; sys.modules['onnx'] = None; relive.cli.main()"
     done = subprocess.run([sys.executable, "-c", script, "export", "x", "x.onnx"], capture_output=True, text=True)

@@ -96,7 +96,7 @@ def test_a_file_that_has_changed_is_another_spec_and_not_run_as_the_old_one(mine
     mine.write_text(MINE + "\n# something else\n")
     again = make_spec("split", "class", f"{mine}:Mine", dataset="digits", iters=3, hidden=10)
     assert again.digest != spec.digest
-    with pytest.raises(InputError, match="has changed since this was asked for"):
+    with pytest.raises(InputError, match="has changed since the run was requested"):
         run(spec)
 
 
@@ -105,7 +105,7 @@ def test_a_file_that_has_changed_is_another_spec_and_not_run_as_the_old_one(mine
     [
         ("{file}:Other", "has no 'Other'; it has: Mine, NotOne$"),
         ("{file}", "my_file.py is a file: name the method in it, as .*my_file.py:Mine"),
-        ("{file}:NotOne", "a method is a class that extends relive.Method"),
+        ("{file}:NotOne", "a method must be a class that extends relive.Method"),
         ("nowhere.py:Mine", "there is no file nowhere.py"),
         ("no.such.module:Mine", "there is no module 'no.such.module'"),
     ],
@@ -166,12 +166,16 @@ def test_a_file_that_imports_another_beside_it(tmp_path: Path, monkeypatch: pyte
     (tmp_path / "beside_it.py").write_text("from relive import Method\n")
     (tmp_path / "asking.py").write_text("from beside_it import Method\nclass Mine(Method):\n    'Mine.'\n")
     (tmp_path / "missing.py").write_text("import nowhere_to_be_found\n")
-    with pytest.raises(InputError, match=r"asking.py imports 'beside_it', a file beside it, which it must do without"):
+    with pytest.raises(
+        InputError, match=r"asking.py imports 'beside_it', another file in its folder, which is not supported"
+    ):
         make_spec("split", "class", f"{tmp_path / 'asking.py'}:Mine", dataset="digits")
     with pytest.raises(InputError, match=r"missing.py imports 'nowhere_to_be_found', which is not installed"):
         make_spec("split", "class", f"{tmp_path / 'missing.py'}:Mine", dataset="digits")
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.warns(UserWarning, match=r"imports 'beside_it', a file beside it, and results do not notice when that"):
+    with pytest.warns(
+        UserWarning, match=r"imports 'beside_it', another file in its folder, and results do not record changes to that"
+    ):
         make_spec("split", "class", f"{tmp_path / 'asking.py'}:Mine", dataset="digits")
 
 

@@ -283,5 +283,5 @@ def test_a_model_file(tmp_path: Path) -> None:
 def test_a_state_whose_domains_cannot_be_is_refused(tasks: list[int]) -> None:
     learner = taught(four_tasks(), "class")
     state = learner.state() | {"method.0.tasks": torch.tensor(tasks)}
-    with pytest.raises(InputError, match="every task is in one domain"):
+    with pytest.raises(InputError, match="every task must be in exactly one domain"):
         learner.check_state(state)

@@ -55,7 +55,7 @@ def test_its_decoder_has_a_pixel_s_colours_side_by_side() -> None:
 
 @pytest.mark.parametrize("shape", [(64,), (2, 2, 4, 4)])
 def test_it_needs_pictures(shape: Shape) -> None:
-    with pytest.raises(InputError, match="is for pictures, and an input's shape is"):
+    with pytest.raises(InputError, match="needs images, but an input's shape is"):
         conv(shape, 20, stream(0, "network"))
 
 

@@ -130,13 +130,13 @@ def test_xdg_gates_any_number_of_layers_of_one_width() -> None:
     learner = learner_of("xdg", mlp_of(10, 10, 10), scenario="task")
     learner.learn(tasks[:1], 2)
     assert learner.method.state()["gates"].shape == (3, 3, 10)
-    with pytest.raises(InputError, match=r"hidden layers of one width, and this encoder's have \[5, 10\] units"):
+    with pytest.raises(InputError, match=r"hidden layers of equal width, but this encoder's have \[5, 10\] units"):
         learner_of("xdg", mlp_of(10, 5), scenario="task")
 
 
 @pytest.mark.parametrize("encoder", ["conv", batch_norm])
 def test_xdg_says_why_it_cannot_gate_others(encoder: str | EncoderFactory) -> None:
-    with pytest.raises(InputError, match=r"XdG does not work with the encoder .*: it gates the units of hidden layers"):
+    with pytest.raises(InputError, match=r"XdG does not support the encoder .*: it gates the units of hidden layers"):
         learner_of("xdg", encoder, scenario="task")
 
 

@@ -173,5 +173,5 @@ def test_batch_normalisation_of_one_row_is_refused_in_words() -> None:
     tasks = plain.split_tasks()
     scenario = scenario_of("class", [task.classes for task in tasks])
     learner = Learner(make_method("none"), scenario, 16, hidden=5, batch_size=1, encoder=normalised)
-    with pytest.raises(InputError, match="batch normalisation needs at least 2 rows in a step, and here is 1"):
+    with pytest.raises(InputError, match="batch normalisation needs at least 2 rows per step, but got 1"):
         learner.learn(tasks[:1], 1)

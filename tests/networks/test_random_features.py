@@ -202,7 +202,7 @@ def test_colours_may_stand_first_or_last() -> None:
     z = torch.randn(2, 5, generator=stream(0, "z"))
     a, b = (encoder.make_decoder(5, stream(0, "decoder"))(z) for encoder in (one, other))
     torch.testing.assert_close(a.view(2, 3, 8, 6).permute(0, 2, 3, 1).flatten(1), b)
-    with pytest.raises(InputError, match=r"encoder 'conv' is for pictures, and an input's shape is \(20,\)"):
+    with pytest.raises(InputError, match=r"encoder 'conv' needs images, but an input's shape is \(20,\)"):
         conv((20,), 10, stream(0, "network"))
 
 

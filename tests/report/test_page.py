@@ -162,7 +162,11 @@ def test_explanations_are_read_and_checked(tmp_path: Path) -> None:
     assert read_explanations(tmp_path) == {}
     file.write_text(json.dumps({"split/task/ewc": "because", "permuted/class/si/tuned": "so"}))
     assert read_explanations(tmp_path)["split/task/ewc"] == "because"
-    for wrong, message in (("[", "not JSON"), ("[]", "object of texts"), ('{"split/task/ew": "x"}', "split/task/ewc")):
+    for wrong, message in (
+        ("[", "not JSON"),
+        ("[]", "object of strings"),
+        ('{"split/task/ew": "x"}', "split/task/ewc"),
+    ):
         file.write_text(wrong)
         with pytest.raises(InputError, match=message):
             read_explanations(tmp_path)

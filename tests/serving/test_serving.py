@@ -130,9 +130,9 @@ ROW = json.dumps([0.0] * 64)
     [
         (b"{", JSON, 400, "the body is not JSON"),
         (b"[1]", JSON, 400, 'must be an object with "samples"'),
-        (b'{"samples": []}', JSON, 400, "there are 0 samples: give at least 1, and at most 5 at a time"),
+        (b'{"samples": []}', JSON, 400, "there are 0 samples: send at least 1 and at most 5 at a time"),
         (f'{{"samples": [{",".join([ROW] * 6)}]}}'.encode(), JSON, 400, "there are 6 samples"),
-        (b'{"samples": [[1, 2]]}', JSON, 400, "have 2 features, but this model has learned from 64"),
+        (b'{"samples": [[1, 2]]}', JSON, 400, "have 2 features, but this model was trained on 64"),
         (b'{"samples": [[]]}', JSON, 400, "have 0 features"),
         (b'{"samples": [[1, 2], [1]]}', JSON, 400, "rows of different lengths"),
         (b'{"samples": [["a"]]}', JSON, 400, "must be rows of numbers"),
@@ -143,13 +143,13 @@ ROW = json.dumps([0.0] * 64)
         (f'{{"samples": [{ROW}], "proba": 1}}'.encode(), JSON, 400, "must be true or false"),
         (f'{{"samples": [{ROW}], "task": {{}}}}'.encode(), JSON, 400, "must be a task's name"),
         (f'{{"samples": [{ROW}], "task": [[]]}}'.encode(), JSON, 400, "must be a task's name"),
-        (f'{{"samples": [{ROW}], "task": "t0"}}'.encode(), JSON, 400, "the task is not given, leave it out"),
+        (f'{{"samples": [{ROW}], "task": "t0"}}'.encode(), JSON, 400, "the task is not given; leave it out"),
         (f'{{"samples": [{ROW}], "more": 1}}'.encode(), JSON, 400, "unknown field 'more'"),
         (f'{{"samples": [{ROW.replace("0.0", "7.0")}]}}'.encode(), JSON, 400, "values from 7 to 7"),
         (b"x" * 70_000, JSON, 413, "more than 60,000 bytes"),
         (b"", CSV, 400, "the body is empty"),
         (b"\xff\xfe", CSV, 400, "not CSV in UTF-8"),
-        (b"a,b\n1,x\n", CSV, 400, "rows of as many numbers"),
+        (b"a,b\n1,x\n", CSV, 400, "rows with as many numbers"),
         (b"a,b\n1,2\n", CSV, 400, "have 2 features"),
         (b"a,b\n", CSV, 400, "there are 0 samples"),
         (b"a", {"content-type": "text/plain"}, 415, "send application/json or text/csv"),
@@ -233,7 +233,7 @@ class TestProcesses:
     def test_what_cannot_be_served_is_said_in_one_line(self, tmp_path: Path) -> None:
         path = saved(learned("slda", "class"), tmp_path / "model")
         for words, why in (
-            ([str(path), "--host", "0.0.0.0"], "can be reached from other machines: give a token"),
+            ([str(path), "--host", "0.0.0.0"], "can be reached from other machines: set a token"),
             ([str(tmp_path / "nothing")], "there is no model"),
             ([str(path), "--token", " "], "the token is empty"),
             ([str(path), "--host", "192.0.2.1", "--token", "t"], "cannot listen on 192.0.2.1"),

@@ -72,5 +72,5 @@ def test_a_header_that_lies_about_its_arrays(path: Path, change: dict[str, Any])
 
 def test_truth_values_that_are_none(path: Path) -> None:
     path.write_bytes(file_of({"a": np.zeros(3, bool)})[:-1] + b"\2")
-    with pytest.raises(FileError, match="truth values that are none"):
+    with pytest.raises(FileError, match="booleans other than 0 and 1"):
         read_arrays(path, KIND, VERSION)

@@ -51,19 +51,19 @@ def read_arrays(path: Path, kind: str, version: int) -> tuple[dict[str, Any], di
         said = metadata.get("version", "")
         if not said.isdecimal() or len(said) > 9 or int(said) > version:
             raise FileError(
-                f"{path} has version {said[:9] or '?'} of the format {kind!r}, this relive knows up to {version}: "
-                "use a newer relive"
+                f"{path} has version {said[:9] or '?'} of the format {kind!r}, but this relive only reads up "
+                f"to version {version}: use a newer relive"
             )
         try:
             arrays = _arrays(file, layout)
         except (ReliveError, ValueError, KeyError, TypeError, OverflowError) as error:
             raise FileError(f"{path} is cut short or damaged: {error}") from error
     if metadata.get("sha256") != digest_of(arrays, metadata):
-        raise FileError(f"{path} was changed since it was written: its digest is not that of its contents")
+        raise FileError(f"{path} was changed after it was written: its digest does not match its contents")
     try:
         header: dict[str, Any] = schema.record(json.loads(metadata["header"]), "header")
     except (ReliveError, ValueError, KeyError, RecursionError) as error:
-        raise FileError(f"{path} has a header that cannot be read: {error}") from error
+        raise FileError(f"{path} has an unreadable header: {error}") from error
     return header, arrays
 
 
@@ -87,20 +87,20 @@ def _layout(path: Path, file: IO[bytes], kind: str) -> dict[str, Any]:
     about = os.fstat(file.fileno())
     foreign = f"{path} is not a {kind}: "
     if not stat.S_ISREG(about.st_mode):
-        raise FileError(foreign + "it is no file")
+        raise FileError(foreign + "it is not a regular file")
     start = file.read(9)
     length = int.from_bytes(start[:8], "little")
     if len(start) < 9 or start[8:] != b"{" or length > LONGEST:
         raise FileError(foreign + "it is not a safetensors file")
     if about.st_size < 8 + length:
-        raise FileError(f"{path} is cut short: {about.st_size} bytes, and its header alone has {length}")
+        raise FileError(f"{path} is cut short: it has {about.st_size} bytes, but its header alone takes {length}")
     try:
         layout: dict[str, Any] = json.loads(start[8:] + file.read(length - 1))
         metadata = layout["__metadata__"]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise FileError(foreign + "its header says nothing of relive, or is damaged") from error
+        raise FileError(foreign + "its header is damaged, or not from relive") from error
     if not isinstance(metadata, dict) or metadata.get("format") != kind:
-        raise FileError(foreign + "it is a safetensors file of something else")
+        raise FileError(foreign + "it is a safetensors file of another kind")
     if not all(isinstance(value, str) for value in metadata.values()):
         raise FileError(f"{path} is damaged: its header has values that are not text")
     return layout
@@ -114,16 +114,16 @@ def _arrays(file: IO[bytes], layout: dict[str, Any]) -> dict[str, Array]:
     end = 0
     for name, _, _, first, last in places:
         if first != end:
-            raise ValueError(f"{name} begins at {first}, where {end} is due")
+            raise ValueError(f"{name} starts at byte {first} instead of {end}")
         end = last
     if start + end != size:
-        raise ValueError(f"it has {size} bytes, and its header says {start + end}")
+        raise ValueError(f"it has {size} bytes, but its header describes {start + end}")
     raw = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     arrays = {}
     for name, dtype, shape, first, last in places:
         array = np.frombuffer(raw, dtype, (last - first) // dtype.itemsize, start + first).reshape(shape)
         if dtype.kind == "b" and bool((array.view(np.uint8) > 1).any()):
-            raise ValueError(f"{name} has truth values that are none")
+            raise ValueError(f"{name} has booleans other than 0 and 1")
         arrays[name] = array
     return arrays
 
@@ -134,5 +134,5 @@ def _place(name: str, about: Any) -> tuple[np.dtype[Any], tuple[int, ...], int, 
     shape = tuple(schema.whole(n, f"the shape of {name}") for n in schema.items(about["shape"], f"the shape of {name}"))
     first, last = (schema.whole(n, f"the place of {name}") for n in about["data_offsets"])
     if last - first != math.prod(shape) * dtype.itemsize:
-        raise ValueError(f"{name} has {last - first} bytes, and {shape} of {dtype} has others")
+        raise ValueError(f"{name} has {last - first} bytes, which do not fit {shape} of {dtype}")
     return dtype, shape, first, last

@@ -110,8 +110,8 @@ class Registry(Mapping[str, Facts], Generic[Facts]):
             found = load_object(thing if is_address(thing) else self[thing].home)
         if not callable(found):
             raise InputError(
-                f"{self.kind} = {thing!r}: it must be one of {', '.join(self)}, an address such as my_file.py:make, or "
-                f"{self.factory}"
+                f"{self.kind} = {thing!r}: it must be one of {', '.join(self)}, an address such as "
+                f"my_file.py:make, or {self.factory}"
             )
         return found
 
@@ -172,7 +172,7 @@ def _module(name: str) -> Any:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         raise InputError(
-            f"there is no module {name!r}: {error}. A file is named with its ending, as {name}.py"
+            f"there is no module {name!r}: {error}. To name a file, include its ending: {name}.py"
         ) from error
 
 
@@ -192,8 +192,9 @@ def _module_of_file(path: Path) -> Any:
             if not _beside(path, missing):
                 raise InputError(f"{path} imports {missing!r}, which is not installed") from error
             raise InputError(
-                f"{path} imports {missing!r}, a file beside it, which it must do without: only {path.name} itself is "
-                "watched for changes and sent with a run. Put both into one file, or install them as a package"
+                f"{path} imports {missing!r}, another file in its folder, which is not supported: only "
+                f"{path.name} itself is checked for changes and sent with a run. Put both into one file, or "
+                "install them as a package"
             ) from error
         except BaseException:
             del sys.modules[name]
@@ -222,8 +223,8 @@ def warn_of_neighbours(address: str) -> None:
         loaded = getattr(sys.modules.get(module.partition(".")[0]), "__file__", None)
         if _beside(place, module) and loaded and Path(loaded).resolve().is_relative_to(place.resolve().parent):
             warnings.warn(
-                f"{place} imports {module!r}, a file beside it, and results do not notice when that changes: put both "
-                "into one file, or do the runs again",
+                f"{place} imports {module!r}, another file in its folder, and results do not record changes to "
+                "that one: put both into one file, or repeat the runs",
                 stacklevel=3,
             )
 

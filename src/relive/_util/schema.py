@@ -79,7 +79,7 @@ def shares(value: Any, name: str, n: int | None = None) -> list[float]:
     if not all(type(share) in (float, int) and 0 <= share <= 1 for share in found):
         raise wrong(name, value, "numbers from 0 to 1")
     if n is not None and len(found) != n:
-        raise InputError(f"{name} has {len(found)} numbers: it must have {n}")
+        raise InputError(f"{name} has {len(found)} numbers, but must have {n}")
     return found
 
 

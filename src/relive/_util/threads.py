@@ -15,7 +15,9 @@ def check_threads(n: int) -> None:
     """Refuse more threads than this machine has cores."""
     cores = os.cpu_count() or 1
     if n > cores:
-        raise InputError(f"threads = {n}: this machine has {cores} cores, and more threads than that only cost time")
+        raise InputError(
+            f"threads = {n}: this machine only has {cores} cores, and more threads than cores slow it down"
+        )
 
 
 @contextlib.contextmanager

@@ -140,8 +140,8 @@ class Asked:
         """Return the share of known samples that are as strange as these or stranger, (n,), given (n, kinds)."""
         if not len(self.scores):
             raise InputError(
-                "this model was never asked about samples that it had not learned, so that it cannot tell what is "
-                "unusual: have it learn one more task, with calibrate=True, and for a network with holdout=0.1"
+                "this model has no held-out scores to compare with, so it cannot tell which samples are "
+                "unusual: learn another task with calibrate=True (and, for a network, holdout=0.1)"
             )
         if scores.shape[1] != self.scores.shape[1]:
             raise InputError(
@@ -172,8 +172,8 @@ class Asked:
         n = len(self.scores)
         if n and (n + 1) * float(reject) < 1:
             raise InputError(
-                f"reject = {reject}: this model has been asked about {n} samples only, too few to tell what only so "
-                f"few of them are like: give at least {1 / (n + 1):.3f}"
+                f"reject = {reject}: this model has only {n} held-out scores, too few to resolve so small a "
+                f"share: use at least {1 / (n + 1):.3f}"
             )
         return float(reject)
 
@@ -201,7 +201,7 @@ def asked_from(arrays: Mapping[str, Array], learned: int, usual: float, n_classe
     fits = fits and scores.dtype == np.float64 and not np.isinf(scores).any()
     fits = fits and bool((count >= 0).all() and (last >= 0).all() and (count[owner] > 0).all())
     if not fits or not TEMPERATURES[0] <= usual <= TEMPERATURES[-1]:
-        raise ValueError("what it was asked about")
+        raise ValueError("its held-out scores are invalid")
     return Asked(total, count, last, scores, owner, learned, usual)
 
 

@@ -189,14 +189,12 @@ class Bookkeeping:
             return next(k for k in itertools.count(learned) if k not in taken)
         name = int(task) if isinstance(task, numbers.Integral) and not isinstance(task, bool) else task
         if not isinstance(name, str | int) or isinstance(name, bool):
-            raise InputError(f"task = {task!r}: a task's name is a string or a whole number")
+            raise InputError(f"task = {task!r}: a task's name must be a string or a whole number")
         if isinstance(name, str) and not name.strip():
-            raise InputError(
-                f"task = {task!r}: a task's name cannot be empty; leave it out to have a number for a name"
-            )
+            raise InputError(f"task = {task!r}: a task's name cannot be empty; leave it out to use a number")
         if SCENARIOS[self.scenario].needs_task and name in taken:
             raise InputError(
-                f"task {name!r} was learned already, and in Task-IL a task is learned once: give it a name of its own"
+                f"task {name!r} was already learned, and in Task-IL each task is learned once: give it a new name"
             )
         return str(name) if isinstance(name, str) else name
 
@@ -205,20 +203,18 @@ class Bookkeeping:
         scenario = SCENARIOS[self.scenario]
         if not scenario.needs_task:
             if task is not None:
-                raise InputError(f"task = {task!r}: in {scenario.title} the task is not given, leave it out")
+                raise InputError(f"task = {task!r}: in {scenario.title} the task is not given; leave it out")
             yield len(self.tasks) - 1, np.arange(n)
             return
         number_of = {lesson.name: k for k, lesson in enumerate(self.lessons)}
         known = ", ".join(map(repr, number_of))
         if task is None:
-            raise InputError(
-                f"{scenario.title} needs to know the task: give task=, one of {known}, or one for each sample"
-            )
+            raise InputError(f"{scenario.title} needs the task: pass task=, one of {known}, or one per sample")
         given = task.tolist() if isinstance(task, np.generic | np.ndarray) else task
         names: list[Any] = [given] * n if isinstance(given, str | numbers.Integral) else list(given)
         if len(names) != n:
-            raise InputError(f"task has {len(names)} names for {n} samples: give one name, or one for each sample")
+            raise InputError(f"task has {len(names)} names for {n} samples: give a single name, or one per sample")
         for name in dict.fromkeys(names):
             if name not in number_of:
-                raise InputError(f"task {name!r} was never learned: known are {known}")
+                raise InputError(f"task {name!r} was never learned; known tasks: {known}")
             yield number_of[name], np.array([i for i, other in enumerate(names) if other == name])

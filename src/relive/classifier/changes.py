@@ -21,8 +21,8 @@ def forgotten(books: Bookkeeping, labels: Sequence[Any]) -> Bookkeeping:
     positions = _positions(books, labels)
     if len(positions) == len(books.labels):
         raise InputError(
-            f"a model has at least one class, and {_listed(books, positions)} would be the last to go: "
-            "begin a new model instead"
+            f"a model needs at least one class, and {_listed(books, positions)} would remove the last: start a "
+            "new model instead"
         )
     if SCENARIOS[books.scenario].needs_task:
         _check_tasks(books, positions)
@@ -44,7 +44,7 @@ def renamed(books: Bookkeeping, old: Any, new: Any) -> Bookkeeping:
     positions = _positions(books, [old])
     name = _new_name(books, new, positions)
     if name[0] == books.labels[positions[0]]:
-        raise InputError(f"class {name[0].item()!r} is called that already")
+        raise InputError(f"class {name[0].item()!r} already has that name")
     return _with_name(books, positions[0], name, _change(books, "rename", positions, name.item()))
 
 
@@ -52,7 +52,7 @@ def merged(books: Bookkeeping, labels: Sequence[Any], into: Any) -> Bookkeeping:
     """Return books in which several classes have one label, that of the oldest of them renamed."""
     positions = _positions(books, labels)
     if len(positions) < 2:
-        raise InputError(f"merge takes at least two different classes, and was given {_listed(books, positions)}")
+        raise InputError(f"merge needs at least two different classes, but got {_listed(books, positions)}")
     name = _new_name(books, into, positions)
     change = _change(books, "merge", positions, name.item())
     target, others = min(positions), set(positions) - {min(positions)}
@@ -78,16 +78,16 @@ def classes_of(books: Bookkeeping, label: Any) -> list[int]:
 def _positions(books: Bookkeeping, labels: Sequence[Any]) -> list[int]:
     """Return where these labels are among those met, each once, in the order given."""
     if not len(labels):
-        raise InputError("no class was named: name at least one")
+        raise InputError("no class given: name at least one")
     given, known = label_array(list(labels)), books.labels.tolist()
     if kind_of(given) != kind_of(books.labels):
         raise InputError(
-            f"{given[0].item()!r} is one of {kind_of(given)}, and this model's labels are {kind_of(books.labels)} "
-            f"({known[0]!r}): name a class as it was learned"
+            f"{given[0].item()!r} is one of {kind_of(given)}, but this model's labels are "
+            f"{kind_of(books.labels)} ({known[0]!r}): name a class the way it was learned"
         )
     for label in given.tolist():
         if label not in known and label in books.declared.tolist():
-            raise InputError(f"class {label!r} was declared, but never learned: there is nothing of it to change")
+            raise InputError(f"class {label!r} was declared but never learned: there is nothing to change")
         if label not in known:
             raise unknown("class", str(label), [str(name) for name in known])
     return list(dict.fromkeys(known.index(label) for label in given.tolist()))
@@ -100,7 +100,7 @@ def _new_name(books: Bookkeeping, name: Any, positions: list[int]) -> Array:
     taken = set(books.classes.tolist()) - {books.labels[p].item() for p in positions}
     if given[0].item() in taken:
         hint = "" if given[0].item() not in books.labels.tolist() else " (relive merge makes one class of two)"
-        raise InputError(f"there is a class {given[0].item()!r} already{hint}: choose another name")
+        raise InputError(f"there is already a class {given[0].item()!r}{hint}: choose another name")
     return given
 
 
@@ -151,8 +151,8 @@ def _check_tasks(books: Bookkeeping, positions: list[int]) -> None:
     for lesson in books.lessons:
         if lesson.classes and set(lesson.classes) <= set(positions):
             raise InputError(
-                f"task {lesson.name!r} would have no class left, and in Task-IL a task has at least one: "
-                "begin a new model without it"
+                f"task {lesson.name!r} would have no class left, and in Task-IL a task needs at least one: "
+                "start a new model without it"
             )
 
 

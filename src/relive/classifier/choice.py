@@ -1,13 +1,13 @@
-"""Which method suits: the rule behind ``method="auto"``, decided by what is known when the first task comes.
+"""The rule behind ``method="auto"``: which method suits, given what is known at the first task.
 
 ===========  ==================  ===============  ==================================================================
 scenario     encoder             inputs           method
 ===========  ==================  ===============  ==================================================================
-any          any                 any              ``discriminant`` if classes are to be forgettable
-any          one that is given   any              ``rtf``: whoever brings a network wants it trained
-Domain-IL    none given          a row            ``domains``: inputs may mean something else in every task
-any other    none given          a wide row       ``slda``: as a network's features are, 513 to 2,000 of any size
-any other    none given          any other        ``discriminant``: in closed form, nothing is forgotten
+any          any                 any              ``discriminant`` if classes must be forgettable
+any          one that is given   any              ``rtf``: a user who brings a network wants it trained
+Domain-IL    none given          a row            ``domains``: inputs may mean something different in every task
+any other    none given          a wide row       ``slda``: typical of a network's features, 513 to 2,000 of any size
+any other    none given          any other        ``discriminant``: a closed form, which forgets nothing
 ===========  ==================  ===============  ==================================================================
 
 docs/which-method.md has the figures behind it.
@@ -25,12 +25,12 @@ from relive.networks.catalogue import WIDE
 
 AUTO = "auto"
 SMALLEST_PICTURE = 64  # numbers
-WIDEST = 2000  # inputs whose products are no more numbers than other closed forms keep
+WIDEST = 2000  # beyond, the products of inputs would be more numbers than other closed forms keep
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A method and why it was taken; the reason is empty where the user named the method."""
+    """A method and the reason for choosing it; the reason is empty if the user named the method."""
 
     method: str
     reason: str = ""
@@ -46,7 +46,7 @@ def choose(given: Mapping[str, Any], n_inputs: int, likelihood: str) -> Choice:
     n_inputs
         Features per sample.
     likelihood
-        What they are taken for.
+        How they are modelled.
 
     >>> choose({"method": "auto", "scenario": "class", "encoder": None, "shape": None}, 13, "gaussian").method
     'discriminant'
@@ -56,23 +56,21 @@ def choose(given: Mapping[str, Any], n_inputs: int, likelihood: str) -> Choice:
     if given["method"] != AUTO:
         return Choice(given["method"])
     if given.get("forgettable"):
-        return Choice("discriminant", "in closed form, with sums for each class, which can be taken away again")
+        return Choice("discriminant", "closed form with sums per class, which can be removed again")
     if given["encoder"] is not None:
-        return Choice("rtf", "it trains the encoder that you gave, and replays what it generates")
+        return Choice("rtf", "trains the encoder that you gave, replaying what it generates")
     if given["shape"]:
-        return Choice("discriminant", "in closed form on random convolutions: nothing is forgotten")
+        return Choice("discriminant", "closed form on random convolutions: forgets nothing")
     if SCENARIOS[given["scenario"]].shares_units:
-        return Choice("domains", "a closed form per domain: inputs may mean something else in every task")
+        return Choice("domains", "one closed form per domain: inputs may mean something different in every task")
     if likelihood == "gaussian" and WIDE < n_inputs <= WIDEST and not given.get("settings"):
-        return Choice("slda", "in closed form on all features, which are many: nothing is forgotten")
-    return Choice(
-        "discriminant", f"in closed form on random features: nothing is forgotten{_hint(n_inputs, likelihood)}"
-    )
+        return Choice("slda", "closed form on all features, of which there are many: forgets nothing")
+    return Choice("discriminant", f"closed form on random features: forgets nothing{_hint(n_inputs, likelihood)}")
 
 
 def _hint(n_inputs: int, likelihood: str) -> str:
-    """Return what to do if these rows are pictures, for those that may be."""
+    """Return what to do if these rows are images, in case they may be."""
     side = math.isqrt(n_inputs)
     if likelihood != "bernoulli" or side * side != n_inputs or n_inputs < SMALLEST_PICTURE:
         return ""
-    return f". If a row is a picture, say so: shape=({side}, {side}) is likely to be more accurate"
+    return f". If a row is an image, set shape=({side}, {side}), which is likely to be more accurate"

@@ -293,8 +293,8 @@ class ContinualClassifier(Learned, ClassifierMixin, BaseEstimator):  # type: ign
         check_consistent_length(probabilities, truth)
         if kind_of(truth) != kind_of(self.labels_):
             raise InputError(
-                f"y has {kind_of(truth)} for labels, and this model has learned {kind_of(self.labels_)}: "
-                "give labels of that kind"
+                f"y has {kind_of(truth)} as labels, but this model has learned {kind_of(self.labels_)}: give "
+                "labels of that type"
             )
         return evaluate(truth, self.classes_[best], probabilities.max(1), self.labels_)
 
@@ -314,7 +314,7 @@ class ContinualClassifier(Learned, ClassifierMixin, BaseEstimator):  # type: ign
         net = self.learner_.net
         if not isinstance(net, GenerativeClassifier):
             raise InputError(
-                f"method {self.choice_.method!r} generates nothing, so that it has nothing to replay: rtf, for one, can"
+                f"method {self.choice_.method!r} generates nothing, so it has nothing to replay; rtf, for example, does"
             )
         with self._threads():
             x = without_forgotten(self.learner_, net.generate(n, stream(random_state, "replay")))

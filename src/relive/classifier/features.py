@@ -51,20 +51,20 @@ class Features:
             likelihood = "bernoulli" if _within_bounds(data) else "gaussian"
         if data.dtype == np.uint8 and likelihood == "bernoulli" and data.max() <= 1:
             warnings.warn(
-                "X is uint8 with no value above 1, but bytes are taken for 0 to 255: give zeros and ones as floats",
+                "X is uint8 with no value above 1, but bytes are read as 0 to 255: pass zeros and ones as floats",
                 stacklevel=2,
             )
         mean, scale = np.zeros(data.shape[1]), np.ones(data.shape[1])
         if likelihood == "gaussian":
             if (data == data[:1]).all():  # the mean would be the sample itself, and stay in the model
                 raise InputError(
-                    "n_samples = 1, or all the same: the first task of features outside [0, 1] sets their mean and "
-                    "scale, give it at least 2 different samples"
+                    "the first task has only one sample, or all samples are equal: outside [0, 1] it sets the "
+                    "mean and scale of the features, so give it at least 2 different samples"
                 )
             with np.errstate(over="ignore", invalid="ignore"):
                 mean, deviation = data.mean(0, dtype=np.float64), data.std(0, dtype=np.float64)
             if not np.isfinite(deviation).all():
-                raise InputError(f"X has values up to {np.abs(data).max():g}: too large to be standardised")
+                raise InputError(f"X has values up to {np.abs(data).max():g}: too large to standardise")
             still = deviation <= 1e-9 * np.abs(mean)  # a feature that does not vary keeps its unit
             scale = np.where(still, 1.0, deviation)
         return cls(likelihood, mean, scale)
@@ -89,13 +89,13 @@ class Features:
             values = f"X has values from {data.min():.9g} to {data.max():.9g}"
             if bounded:
                 raise InputError(
-                    f"{values}, but this model takes inputs for numbers in [0, 1] (likelihood 'bernoulli'): scale "
-                    "them, give bytes as uint8, or begin a new model with likelihood='gaussian' (relive fit "
+                    f"{values}, but this model expects inputs in [0, 1] (likelihood 'bernoulli'): scale them, "
+                    "pass bytes as uint8, or start a new model with likelihood='gaussian' (relive fit "
                     "--likelihood gaussian)"
                 )
             warnings.warn(
-                f"{values}, and the first task had numbers in [0, 1] only: they are taken as they are. If they are "
-                "bytes, give them as uint8",
+                f"{values}, but the first task only had numbers in [0, 1]: they are used unchanged. If they "
+                "are bytes, pass them as uint8",
                 stacklevel=2,
             )
         with np.errstate(over="ignore"):
@@ -135,8 +135,8 @@ def warn_of_pixels(data: Array) -> None:
     """Warn of pictures whose pixels are whole numbers from 0 to 255, but not bytes: these are standardised."""
     if data.dtype != np.uint8 and data.max() > 1 and data.min() >= 0 and data.max() <= 255 and (data % 1 == 0).all():
         warnings.warn(
-            "X has whole numbers from 0 to 255 that are no bytes, so that they are standardised like any features: if "
-            "they are pixels, give them as such, X.astype('uint8')",
+            "X has whole numbers from 0 to 255 that are not bytes, so they are standardised like other "
+            "features: if they are pixels, pass X.astype('uint8')",
             stacklevel=2,
         )
 

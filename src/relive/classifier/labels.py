@@ -44,11 +44,11 @@ def label_array(y: Any) -> Array:
             warnings.simplefilter("ignore")  # of many classes, which is no wonder where they are only declared
             check_classification_targets(array)
     except ValueError as error:
-        raise InputError(f"{error} Labels are whole numbers, booleans or strings, one for each sample.") from error
+        raise InputError(f"{error} Labels are whole numbers, booleans or strings, one per sample.") from error
     if array.dtype.kind not in "biufU":
-        raise InputError(f"labels of type {array.dtype}: they must be numbers or strings")
+        raise InputError(f"labels have type {array.dtype}: they must be numbers or strings")
     if array.dtype.kind == "U" and blank(array).any():
-        raise InputError("a label is an empty string: give each sample a label, or leave out those that have none")
+        raise InputError("a label is an empty string: label every sample, or leave out those without a label")
     return array
 
 
@@ -57,15 +57,15 @@ def _typed(values: list[Any]) -> Array:
     kinds = {_kind(value): type(value).__name__ for value in values}
     if len(kinds) > 1:
         raise InputError(
-            f"labels of type {', '.join(sorted(kinds.values()))}: they must all be strings, all be numbers or all be "
-            "booleans"
+            f"labels have types {', '.join(sorted(kinds.values()))}: they must be all strings, all numbers or "
+            "all booleans"
         )
     if "strings" in kinds:
         return text_array([str(value) for value in values])
     if "numbers" in kinds and all(isinstance(value, int) for value in values):
         array = exact(values)
         if array is None:
-            raise InputError(f"labels of more than 64 bits, such as {max(values, key=abs)}: give them as strings")
+            raise InputError(f"labels have more than 64 bits, such as {max(values, key=abs)}: give them as strings")
         return array
     return np.array(values)
 
@@ -81,8 +81,8 @@ def warn_of_many_labels(y: Array) -> None:
     n = len(np.unique(y))
     if len(y) > FEW and 2 * n > len(y):
         warnings.warn(
-            f"y has {n:,} different labels for {len(y):,} samples: are they classes, or numbers to be "
-            "estimated, which a classifier cannot do?",
+            f"y has {n:,} different labels for {len(y):,} samples: are these classes? A classifier cannot "
+            "predict continuous values",
             stacklevel=4,
         )
 
@@ -130,7 +130,7 @@ def spoken(labels: Array, refused: Array, known: Array) -> list[Any]:
 def _check_free(mark: Any, known: Array) -> None:
     if mark in known.tolist():
         raise InputError(
-            f"what is refused is answered with {mark!r}, and there is a class of that name: rename it "
+            f"rejected samples are answered with {mark!r}, but there is a class of that name: rename it "
             "(model.rename, relive rename)"
         )
 
@@ -156,8 +156,8 @@ def joined(known: Array, new: Array) -> Array:
         )
         raise InputError(
             f"labels are {kind_of(new)} ({unlike!r}), but those known so far are {kind_of(known)} "
-            f"({known[0].item()!r}): give {kind_of(known)}, or begin a new model with {kind_of(new)} from its first "
-            "task on (in a CSV file 1 is a number, c1 a string)"
+            f"({known[0].item()!r}): give {kind_of(known)}, or start a new model with {kind_of(new)} from its "
+            "first task on (in a CSV file 1 is a number, c1 a string)"
         )
     met = set(known.tolist())
     values = [*known.tolist(), *(label for label in new.tolist() if label not in met)]
@@ -167,8 +167,8 @@ def joined(known: Array, new: Array) -> Array:
     array = exact(values, types)
     if array is None:
         raise InputError(
-            f"labels of type {new.dtype} cannot be kept exactly beside those known so far, of type {known.dtype}: "
-            "use one type of label"
+            f"labels of type {new.dtype} cannot be combined exactly with the known ones, of type "
+            f"{known.dtype}: use one type of label"
         )
     return array
 

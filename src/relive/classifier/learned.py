@@ -34,8 +34,8 @@ class Learned(ABC):
         answers = self._answers(X, task)
         if not np.isfinite(answers).all() or bool((answers.sum(1) < 0.5).any()):
             raise ReliveError(
-                "this model has no answer: its numbers are so large that they overflow on these samples, or they were "
-                "changed"
+                "this model cannot predict these samples: its numbers overflow, because they are too large or "
+                "were modified"
             )
         return answers
 

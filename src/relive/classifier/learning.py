@@ -127,8 +127,8 @@ def _begin(draft: ContinualClassifier, data: Array, y: Array, given: dict[str, A
     draft.notes_ = {}
     if draft.forgettable and not method_class(draft.choice_.method).can_forget:
         raise InputError(
-            f"forgettable = True: from what method {draft.choice_.method!r} learns, no class can be taken away again "
-            "without trace; from sums it can (discriminant, analytic, slda, ncm)"
+            f"forgettable = True: method {draft.choice_.method!r} cannot erase a class completely; closed "
+            "forms can (discriminant, analytic, slda, ncm)"
         )
 
 

@@ -1,7 +1,7 @@
-"""A limit to the memory of new tensors: a model file may ask for a network that is larger than the file itself.
+"""A memory limit for new tensors: a model file may ask for a network that is larger than the file itself.
 
-Making the network on PyTorch's ``meta`` device would need no memory either, but loads PyTorch's compiler, more than a
-second per process.
+Building the network on PyTorch's ``meta`` device would need no memory either, but loads PyTorch's compiler, more than
+a second per process.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from torch.overrides import TorchFunctionMode
 
 from relive._util.errors import InputError
 
-MAKERS = (torch.empty, torch.zeros, torch.ones, torch.rand, torch.randn)  # what layers are made with; sizes come first
+MAKERS = (torch.empty, torch.zeros, torch.ones, torch.rand, torch.randn)  # how layers allocate; sizes come first
 
 
 class MemoryLimit(TorchFunctionMode):
-    """While it is entered, tensors of no more than so many bytes can be made, all together.
+    """While it is active, new tensors may take at most this many bytes in total.
 
     >>> with MemoryLimit(100):
     ...     small, large = torch.zeros(20), torch.rand(10**6, 10**6)
     Traceback (most recent call last):
     ...
-    relive._util.errors.InputError: it needs more memory than its file has
+    relive._util.errors.InputError: it asks for more memory than its file contains
     """
 
     def __init__(self, n_bytes: float) -> None:
@@ -41,5 +41,5 @@ class MemoryLimit(TorchFunctionMode):
             size = size if not size or isinstance(size[0], numbers.Integral) else size[0]
             self.left -= math.prod(size) * (kwargs.get("dtype") or torch.get_default_dtype()).itemsize
             if self.left < 0:
-                raise InputError("it needs more memory than its file has")
+                raise InputError("it asks for more memory than its file contains")
         return func(*args, **kwargs)

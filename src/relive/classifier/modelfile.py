@@ -46,8 +46,9 @@ def save(model: ContinualClassifier, path: Path) -> None:
     waiting = model.waiting_
     if waiting is not None and not model.allow_stored_data:
         raise InputError(
-            f"{len(waiting)} samples wait to be learned, and no sample is written to a file unless that is allowed: "
-            "call consolidate() first, or say allow_stored_data=True (relive fit --allow-stored-data)"
+            f"{len(waiting)} samples are waiting to be learned, and samples are not written to a file unless "
+            "you allow it: call consolidate() first, or set allow_stored_data=True (relive fit "
+            "--allow-stored-data)"
         )
     path = Path(os.path.realpath(path))
     if not path.parent.is_dir():
@@ -58,8 +59,8 @@ def save(model: ContinualClassifier, path: Path) -> None:
         given["fidelity"] = model.fidelity.to_json()
     if model.encoder is not None and not isinstance(model.encoder, str):
         raise InputError(
-            f"a model with the encoder {model.encoder!r} cannot be saved: a file holds no code. "
-            "Put what makes it into a file, and give its address: encoder='my_file.py:make'"
+            f"a model with the encoder {model.encoder!r} cannot be saved: a model file holds no code. Put the "
+            "function that makes it into a file and give its address: encoder='my_file.py:make'"
         )
     header = {
         "parameters": {name: _plain(value) for name, value in given.items()},
@@ -96,11 +97,13 @@ def save(model: ContinualClassifier, path: Path) -> None:
     try:
         write_tensors(path, KIND, VERSION, header, tensors, check=lambda written: load(written, allow_code=True))
     except FileError as error:
-        raise ReliveError(f"cannot write {path}, since nothing could read it: {error}. It stays as it was") from error
+        raise ReliveError(
+            f"cannot write {path}: it could not be read back: {error}. The old file is unchanged"
+        ) from error
     except OSError as error:
         raise ReliveError(f"cannot write {path}: {error.strerror or error}") from error
     except TypeError as error:
-        raise InputError(f"notes_ must be plain JSON values to be stored: {error}") from error
+        raise InputError(f"notes_ must be plain JSON values: {error}") from error
 
 
 def load(path: str | Path, *, allow_code: bool = False) -> ContinualClassifier:
@@ -145,7 +148,7 @@ def _model(header: Header, arrays: dict[str, Array]) -> ContinualClassifier:
         model.waiting_ = Waiting(*header.waiting)
     elsewhere = ("features.", "asked.", "portraits.", *(["waiting."] if header.waiting is not None else []))
     tensors = {name: torch.from_numpy(a.copy()) for name, a in arrays.items() if not name.startswith(elsewhere)}
-    require(all(name.startswith("learner.") for name in tensors), "it has tensors of something else")
+    require(all(name.startswith("learner.") for name in tensors), "it has tensors that do not belong to the model")
     state = _upgraded(header.choice.method, {name.removeprefix("learner."): t for name, t in tensors.items()})
     own = header.names_code  # it may make what it likes
     model.learner_ = _restored(model, state, math.inf if own else sum(t.nbytes for t in state.values()))

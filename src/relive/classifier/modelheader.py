@@ -97,8 +97,8 @@ def read_model(path: Path, *, allow_code: bool) -> tuple[dict[str, Any], dict[st
     found = addresses(said)
     if found and not allow_code:
         raise InputError(
-            f"{path} names code of your own, {' and '.join(found)}, which loading it would run: if you trust the "
-            "file, allow that with load(path, allow_code=True), or on the command line with --allow-code"
+            f"{path} refers to user code, {' and '.join(found)}, which would run when it is loaded: if you "
+            "trust the file, allow it with load(path, allow_code=True), or --allow-code on the command line"
         )
     return said, arrays
 
@@ -115,7 +115,7 @@ def described(path: Path, *, allow_code: bool) -> tuple[Header, dict[str, Array]
 
 def not_whole(path: Path, error: Exception) -> FileError:
     """Return the error for a file whose contents make no model."""
-    return FileError(f"{path} is not a whole model: {error}")
+    return FileError(f"{path} is not a valid model: {error}")
 
 
 def addresses(said: dict[str, Any]) -> list[str]:
@@ -135,7 +135,7 @@ def _find_code(said: dict[str, Any], folder: Path) -> None:
             continue
         beside = folder / Path(place).name
         if not beside.is_file():
-            raise InputError(f"there is no file {place}, neither from {Path.cwd()} nor beside the model, {beside}")
+            raise InputError(f"there is no file {place}, neither in {Path.cwd()} nor next to the model, {beside}")
         for values in (said["parameters"], said.get("choice", {})):
             values.update({key: f"{beside}:{name}" for key, value in values.items() if value == address})
 
@@ -147,15 +147,17 @@ def header_of(said: dict[str, Any], arrays: dict[str, Array]) -> Header:
     parameters.check_method(given | {"method": choice.method})
     n = whole(said["n_features"])
     names = tuple(schema.items(said["feature_names"], "feature_names"))
-    require(not names or (len(names) == n and all(isinstance(name, str) for name in names)), "its feature names")
+    require(
+        not names or (len(names) == n and all(isinstance(name, str) for name in names)), "its feature names are invalid"
+    )
     labels, declared = _labels_from_json(said["labels"]), _labels_from_json(said["declared"])
     lessons = tuple(_lesson(values, len(labels)) for values in said["lessons"])
     taught = {c for lesson in lessons for c, count in zip(lesson.classes, lesson.counts, strict=True) if count}
-    require(len(taught) == len(labels), "it has labels that it was never taught")
+    require(len(taught) == len(labels), "it has labels that were never learned")
     seen = arrays["learner.seen"]
-    require(seen.shape == () and seen.dtype == np.int64, "learner.seen is no whole number")
+    require(seen.shape == () and seen.dtype == np.int64, "learner.seen is not a whole number")
     books = Bookkeeping(given["scenario"], labels, declared, lessons, **_structure(said, len(labels)))
-    require(0 < len(books.tasks) == int(seen), f"it says {len(books.tasks)} tasks, and has learned {seen}")
+    require(0 < len(books.tasks) == int(seen), f"it lists {len(books.tasks)} tasks but has learned {seen}")
     return Header(
         given,
         choice,
@@ -191,14 +193,14 @@ def labels_to_json(labels: Array) -> dict[str, Any]:
 
 def _parameters(said: dict[str, Any]) -> dict[str, Any]:
     for name in said:
-        require(name in parameters.DEFAULTS, f"a model has no parameter {name!r}")
+        require(name in parameters.DEFAULTS, f"unknown parameter {name!r}")
     given = parameters.DEFAULTS | said
     if isinstance(given["fidelity"], dict):
         given["fidelity"] = Fidelity(**given["fidelity"])
     if given["shape"] is not None:
         given["shape"] = tuple(map(whole, given["shape"]))
     parameters.check(given)
-    require(given["random_state"] is None or isinstance(given["random_state"], int), "its random_state")
+    require(given["random_state"] is None or isinstance(given["random_state"], int), "its random_state is invalid")
     return given
 
 
@@ -206,23 +208,25 @@ def _choice(said: dict[str, Any]) -> Choice:
     """Return a model's method, and why it was chosen; before there was a choice, the method was a parameter."""
     choice = Choice(**said.get("choice", {"method": said["parameters"]["method"]}))
     named = said["parameters"]["method"]
-    require(named in (AUTO, choice.method) and isinstance(choice.reason, str), "its choice of a method")
+    require(named in (AUTO, choice.method) and isinstance(choice.reason, str), "its choice of method is invalid")
     return choice
 
 
 def _features(likelihood: Any, n: int, arrays: dict[str, Array]) -> Features:
     mean, scale = arrays["features.mean"], arrays["features.scale"]
     for a in (mean, scale):
-        require(a.shape == (n,) and a.dtype == np.float64 and bool(np.isfinite(a).all()), "its features' scale")
-    require(likelihood in LIKELIHOODS and bool((scale > 0).all()), "its features' scale or likelihood")
+        require(
+            a.shape == (n,) and a.dtype == np.float64 and bool(np.isfinite(a).all()), "its feature scaling is invalid"
+        )
+    require(likelihood in LIKELIHOODS and bool((scale > 0).all()), "its feature scaling or likelihood is invalid")
     return Features(likelihood, mean.copy(), scale.copy())
 
 
 def _lesson(values: dict[str, Any], n_labels: int) -> Lesson:
     classes, counts = (tuple(whole(v) for v in values[name]) for name in ("classes", "counts"))
-    require(len(classes) == len(set(classes)) == len(counts), "a task's classes")
-    require(all(c < n_labels for c in classes), "a task's classes")
-    require(type(values["name"]) in (str, int), "a task's name is no text and no number")
+    require(len(classes) == len(set(classes)) == len(counts), "a task's classes are invalid")
+    require(all(c < n_labels for c in classes), "a task's classes are invalid")
+    require(type(values["name"]) in (str, int), "a task's name is neither a string nor a number")
     for name in ("learned_at", "digest"):
         schema.text(values[name], name)
     whole(values["iterations"])
@@ -236,7 +240,7 @@ def _lesson(values: dict[str, Any], n_labels: int) -> Lesson:
 def _pairs(values: Any, n_labels: int) -> dict[int, tuple[int, int]]:
     """Return counts by a label's position: how many, and how many of them were right."""
     pairs = {int(c): (whole(n), whole(some)) for c, (n, some) in schema.record(values, "counts").items()}
-    require(all(c in range(n_labels) and some <= n for c, (n, some) in pairs.items()), "a task's counts")
+    require(all(c in range(n_labels) and some <= n for c, (n, some) in pairs.items()), "a task's counts are invalid")
     return pairs
 
 
@@ -247,17 +251,17 @@ def _structure(said: dict[str, Any], n_labels: int) -> dict[str, Any]:
     tasks = tuple(tuple(whole(c) for c in classes) for classes in tasks)
     known = {c for classes in tasks for c in classes}
     named = {p for p in meaning if p != GONE}
-    require(len(tasks) == len(said["lessons"]) and known == set(range(len(meaning))), "its tasks' classes")
-    require(all(type(p) is int for p in meaning) and named == set(range(n_labels)), "what its classes are called")
+    require(len(tasks) == len(said["lessons"]) and known == set(range(len(meaning))), "its tasks' classes are invalid")
+    require(all(type(p) is int for p in meaning) and named == set(range(n_labels)), "its class names are invalid")
     return {"tasks": tasks, "meaning": tuple(meaning), "changes": tuple(map(_change, said.get("changes", [])))}
 
 
 def _change(values: dict[str, Any]) -> Change:
     change = Change(**values | {"labels": tuple(schema.items(values["labels"], "labels"))})
     labels = (*change.labels, *(() if change.into is None else (change.into,)))
-    require(change.what in CHANGES and bool(change.labels), "what was changed")
-    require(all(type(label) in (str, int, float, bool) for label in labels), "what was changed")
-    require((change.into is None) == (change.what == "forget"), "what was changed")
+    require(change.what in CHANGES and bool(change.labels), "its history of changes is invalid")
+    require(all(type(label) in (str, int, float, bool) for label in labels), "its history of changes is invalid")
+    require((change.into is None) == (change.what == "forget"), "its history of changes is invalid")
     schema.text(change.changed_at, "changed_at")
     return change
 
@@ -266,7 +270,7 @@ def _waiting(values: dict[str, Any], x: Array, n: int) -> tuple[Array, Array, Ar
     """Return the samples that wait to be learned."""
     labels, index = _labels_from_json(values["labels"]), [whole(i) for i in values["index"]]
     fine = x.shape == (len(index), n) and x.dtype in (np.float64, np.float32, np.uint8)
-    require(fine and len(index) > 0 and bool(np.isfinite(x).all()), "the samples that wait to be learned")
+    require(fine and len(index) > 0 and bool(np.isfinite(x).all()), "its samples waiting to be learned are invalid")
     return x.copy(), labels[index], _labels_from_json(values["declared"])
 
 
@@ -275,7 +279,7 @@ def _dreamt(said: Any, n_labels: int) -> dict[int, float] | None:
         return None
     shares = {int(c): schema.number(share, "dreamt", 0, 1) for c, share in schema.record(said, "dreamt").items()}
     some = not shares or sum(shares.values()) > 0
-    require(some and all(c in range(n_labels) for c in shares), "its shares of what is replayed")
+    require(some and all(c in range(n_labels) for c in shares), "its replay shares are invalid")
     return shares
 
 
@@ -294,8 +298,11 @@ def _below(arrays: dict[str, Array], prefix: str) -> dict[str, Array]:
 def _labels_from_json(values: dict[str, Any]) -> Array:
     dtype, labels = np.dtype(values["dtype"]), schema.items(values["values"], "labels")
     kinds: dict[str, tuple[type, ...]] = {"b": (bool,), "i": (int,), "u": (int,), "f": (float,), "U": (str,)}
-    require(dtype.kind in kinds and (dtype.kind != "U" or values["dtype"] == "str"), f"labels of type {dtype}")
+    require(
+        dtype.kind in kinds and (dtype.kind != "U" or values["dtype"] == "str"),
+        f"labels of type {dtype} are not supported",
+    )
     array = np.array(labels, dtype=dtype)
     exact = all(type(label) in kinds[dtype.kind] for label in labels) and array.tolist() == labels
-    require(exact and len(set(labels)) == len(labels), "its labels are not different ones of one type")
+    require(exact and len(set(labels)) == len(labels), "its labels are not distinct values of one type")
     return array

@@ -106,11 +106,11 @@ def _check_numbers(given: Parameters) -> None:
     if isinstance(given["random_state"], numbers.Integral):
         schema.whole(int(given["random_state"]), "random_state (--seed)")
     if not 0 <= _real(given["holdout"]) < 1:
-        raise InputError(f"holdout = {given['holdout']!r}: it must be a number from 0 to below 1")
+        raise InputError(f"holdout = {given['holdout']!r}: it must be at least 0 and below 1")
     for name, below in (("learning_rate", math.inf), ("validation_fraction", 1.0)):
         value = given[name]
         if not 0 < _real(value) < below:
-            raise InputError(f"{name} = {value!r}: it must be a number between 0 and {below:g}, ends excluded")
+            raise InputError(f"{name} = {value!r}: it must be above 0 and below {below:g}")
 
 
 def _real(value: Any) -> float:
@@ -126,8 +126,9 @@ def check_method(given: Parameters) -> None:
     facts = method_facts(given["method"])
     if facts.needs_earlier_tasks:
         raise InputError(
-            f"method = {given['method']!r} trains on the data of all tasks so far, and partial_fit is given those of "
-            "one: learn everything at once with method='none' and fit, or take another of `relive methods`"
+            f"method = {given['method']!r} trains on the data of all tasks so far, but partial_fit only gets "
+            "one task's: learn everything at once with method='none' and fit, or choose another of `relive "
+            "methods`"
         )
     check_stored_data(given)
     facts.check_scenario(given["scenario"])
@@ -138,8 +139,8 @@ def check_stored_data(given: Parameters) -> None:
     """Refuse a method that keeps data of earlier tasks, unless that was allowed."""
     if method_facts(given["method"]).keeps_data and not given["allow_stored_data"]:
         raise InputError(
-            f"method = {given['method']!r} keeps data of earlier tasks: real samples would be in the model, and in its "
-            "file. If they may be there, say so with allow_stored_data=True (relive fit --allow-stored-data)"
+            f"method = {given['method']!r} stores samples of earlier tasks, in the model and in its file. If "
+            "that is acceptable, set allow_stored_data=True (relive fit --allow-stored-data)"
         )
 
 
@@ -152,9 +153,9 @@ def check_no_samples(given: Parameters, state: Mapping[str, Tensor], learned: Ex
     found = holding_rows(state, learned.inputs(slice(None))) or holding_rows(state, learned.pixels)
     if found:
         raise InputError(
-            f"method = {given['method']!r} says nothing of it, but keeps samples: state() has rows of the data in "
-            f"{', '.join(found)}, which would be in the model's file. It must say keeps_data = True, and is then taken "
-            "with allow_stored_data=True (relive fit --allow-stored-data)"
+            f"method = {given['method']!r} stores samples without declaring it: state() has rows of the data "
+            f"in {', '.join(found)}, which would end up in the model file. Set keeps_data = True in the "
+            "method, and allow_stored_data=True (relive fit --allow-stored-data) to use it"
         )
 
 
@@ -168,8 +169,8 @@ def check_unchanged(structure: Parameters, given: Parameters) -> None:
     for name, was in structure.items():
         if given[name] != was:
             raise InputError(
-                f"{name} was {was!r} when this model was made and is {given[name]!r} now: it cannot change "
-                "any more. Set it back, or use fit to start afresh"
+                f"{name} was {was!r} when this model was created and is now {given[name]!r}: it can no longer "
+                "change. Set it back, or use fit to start over"
             )
 
 

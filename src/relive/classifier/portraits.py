@@ -165,7 +165,7 @@ def portraits_from(arrays: Mapping[str, Array], n_inputs: int, books: Bookkeepin
     fits = fits and all(a.dtype == np.float32 and bool(np.isfinite(a).all()) for a in (moments, axes))
     fits = fits and bool((of[:, 0] < len(books.meaning)).all() and (of[:, 1] < len(books.tasks)).all())
     if not fits or any(books.meaning[c] == GONE for c in of[:, 0]):
-        raise ValueError("its portraits of classes")
+        raise ValueError("its portraits of classes are invalid")
     ends = of[:, 2].cumsum()
     parts = np.split(axes, ends[:-1])
     return tuple(

@@ -1,4 +1,4 @@
-"""How well a model remembers, by its own account: no data of earlier tasks are there to ask."""
+"""How well a model remembers, by its own estimate: there are no data of earlier tasks to test on."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from relive.classifier.portraits import Portrait
 if TYPE_CHECKING:
     from relive.core.learner import Learner
 
-ASKED = 1000  # replayed samples that a model is asked about
-MUCH = 10.0  # points of accuracy; who has lost more is named
-MISSED = 0.005  # of what is replayed; less is as good as nothing
+ASKED = 1000  # replayed samples to count classes in
+MUCH = 10.0  # points of accuracy; classes that lost more are named
+MISSED = 0.005  # share of replay; less counts as missing
 
 
 @dataclass(frozen=True)
 class Memory:
-    """How well a class is remembered, as far as this can be known without its data.
+    """How well a class is remembered, as far as can be known without its data.
 
     Attributes
     ----------
@@ -32,11 +32,11 @@ class Memory:
     n_samples
         How many, in all.
     tested
-        Share of held-out samples of it that was answered right when it was last taught; None where none was held out.
+        Accuracy on held-out samples of it when it was last learned; None if none were held out.
     kept
-        How much of that is left, an estimate (:mod:`relive.classifier.portraits`); None where it is not known.
+        An estimate of how much of that is left (:mod:`relive.classifier.portraits`); None if not known.
     lost
-        The same as points of accuracy that were lost.
+        The same as points of accuracy lost.
     dreamt
         Its share of what the model would replay now; None if it replays nothing.
     """
@@ -51,7 +51,7 @@ class Memory:
 
 
 def dreamt_counts(learner: Learner, seed: int) -> dict[int, int]:
-    """Return how often each class is in what a learner would replay; empty if it generates nothing, or in Task-IL."""
+    """Return how often each class occurs in a learner's replay; empty if it generates nothing, or in Task-IL."""
     from relive._util.seeds import stream
     from relive.classifier.answers import most_likely_classes, without_forgotten
     from relive.networks import GenerativeClassifier
@@ -66,9 +66,9 @@ def dreamt_counts(learner: Learner, seed: int) -> dict[int, int]:
 def memories(
     labels: Sequence[Any], lessons: Sequence[Lesson], counts: Mapping[int, float], portraits: Mapping[int, Portrait]
 ) -> list[Memory]:
-    """Return what is known of each class.
+    """Return what is known about each class.
 
-    ``counts`` are of what is dreamt, and none if nothing is; they and portraits are by the labels' positions.
+    ``counts`` are of replayed samples, empty if there are none; they and ``portraits`` are indexed by label position.
     """
     dreamt = {p: n / sum(counts.values()) for p, n in counts.items()}
     return [_memory(label, c, lessons, dreamt, portraits.get(c)) for c, label in enumerate(labels)]
@@ -92,15 +92,14 @@ def _memory(
 
 
 def warnings_of(memories: Sequence[Memory]) -> list[str]:
-    """Return what to warn of: classes that are as good as not replayed, and that have lost much."""
+    """Return warnings: classes that are practically not replayed, and classes that lost much accuracy."""
     said = []
     missed = [str(m.label) for m in memories if m.dreamt is not None and m.dreamt < MISSED]
     if missed:
-        said.append(f"replay misses {', '.join(missed)}: what is not replayed is forgotten with the next tasks")
+        said.append(f"{', '.join(missed)} missing from replay: what is not replayed is forgotten with later tasks")
     faded = [f"{m.label} (by {m.lost:.0f})" for m in memories if m.lost is not None and m.lost > MUCH]
     if faded:
         said.append(
-            f"accuracy is estimated to have fallen by more than {MUCH:.0f} points since they were learned on "
-            f"{', '.join(faded)}"
+            f"estimated accuracy has fallen by more than {MUCH:.0f} points since learning for {', '.join(faded)}"
         )
     return said

@@ -74,8 +74,8 @@ def _gone(task: Task) -> Task:
 
     def refuse(rows: Tensor) -> NoReturn:
         raise InputError(
-            "this method asks for data of earlier tasks, which are gone: it must say needs_earlier_tasks = True, and "
-            "cannot be used here"
+            "this method uses data of earlier tasks, which are gone: it must declare needs_earlier_tasks = "
+            "True, and cannot be used here"
         )
 
     none = Examples(task.train.pixels[:0], task.train.labels[:0], transform=refuse)

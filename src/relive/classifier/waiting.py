@@ -37,7 +37,7 @@ class Waiting:
     def with_more(self, other: Waiting) -> Waiting:
         """Return these samples, then others; none is changed by being put beside the others."""
         if (self.data.dtype == np.uint8) != (other.data.dtype == np.uint8):
-            raise InputError("X is of bytes in one batch and of other numbers in another: give all of them in one way")
+            raise InputError("X has bytes in one batch and other numbers in another: use the same type for all of them")
         labels = joined(np.unique(self.y), np.unique(other.y))  # refuses labels of two kinds
         y = np.concatenate([self.y.astype(labels.dtype), other.y.astype(labels.dtype)])
         return Waiting(np.concatenate([self.data, other.data]), y, joined(self.declared, other.declared))
@@ -53,8 +53,9 @@ def take(draft: ContinualClassifier, X: Any, y: Any, task: Any, classes: Any, on
     scenario = SCENARIOS[draft.scenario]
     if scenario.needs_task or task is not None:
         raise InputError(
-            f"consolidate_every = {draft.consolidate_every}: tasks are made of what has come until then, and cannot be "
-            f"given ({f'task = {task!r}' if task is not None else scenario.title}): leave one of the two out"
+            f"consolidate_every = {draft.consolidate_every}: tasks are formed from the samples collected so "
+            f"far, so a task cannot be given ({f'task = {task!r}' if task is not None else scenario.title}): "
+            "leave one of the two out"
         )
     data = draft._data(X, reset=not draft.pending_ and not draft.__sklearn_is_fitted__())
     y = label_array(y)
@@ -79,7 +80,7 @@ def consolidate(draft: ContinualClassifier, on_step: OnTrainingStep | None = Non
 def check_none(model: ContinualClassifier) -> None:
     """Refuse to change classes while samples wait, which may be of them."""
     if model.pending_:
-        raise InputError(f"{model.pending_} samples wait to be learned: call consolidate() first")
+        raise InputError(f"{model.pending_} samples are waiting to be learned: call consolidate() first")
 
 
 def _takes_steps(draft: ContinualClassifier, X: Any, given: dict[str, Any]) -> bool:

@@ -79,18 +79,18 @@ def _options(
     show_version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
     ] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show where in the code an error happened.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
     door.debug = debug
 
 
 def _note(message: Warning | str, *_: object, **__: object) -> None:
-    """Show a warning to those who have not written the code that it is about."""
+    """Show a warning without the code location, which users did not write."""
     err.print(f"note: {message}")
 
 
 class _Interrupt:
-    """Ctrl-C pressed again within a second is the same interrupt: it does not break off what the first one began."""
+    """Treat Ctrl-C pressed again within a second as the same interrupt, so it does not cut the cleanup short."""
 
     last = -math.inf
 
@@ -102,7 +102,7 @@ class _Interrupt:
 
 
 def main() -> None:
-    """Run the command line; whatever goes wrong ends in one message and an exit code."""
+    """Run the command line; every error ends in one message and an exit code."""
     interrupt = _Interrupt()
     signal.signal(signal.SIGTERM, interrupt)  # being ended is an interrupt: say what was kept
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # otherwise it is to be ignored

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from relive.classifier.estimator import ContinualClassifier
 
 CLASSES = Annotated[list[str], typer.Argument(metavar="CLASS...", help="The classes, as `relive inspect` lists them.")]
-OLD = Annotated[str, typer.Argument(metavar="OLD", help="What the class is called.")]
-NEW = Annotated[str, typer.Argument(metavar="NEW", help="What it is to be called.")]
-INTO = Annotated[str, typer.Option("--into", metavar="CLASS", help="A new name, or that of one of them.")]
+OLD = Annotated[str, typer.Argument(metavar="OLD", help="The current name of the class.")]
+NEW = Annotated[str, typer.Argument(metavar="NEW", help="The new name.")]
+INTO = Annotated[str, typer.Option("--into", metavar="CLASS", help="A new name, or one of the existing ones.")]
 
 FORGET_EXAMPLES = """Examples:
 
@@ -41,26 +41,24 @@ ROLLBACK_EXAMPLES = """Example:
 
 relive rollback flowers.safetensors  (after `relive fit --keep N`)
 """
-EXACT = "nothing of it is left: the model is, up to rounding, one that never learned it"
+EXACT = "nothing of it remains: up to rounding, the model is as if it had never learned it"
 SHARED = (
-    "its samples are counted no more, and its mean is gone; its spread stays in the covariance that all classes share. "
-    "A new model that is made with --forgettable can forget without this trace"
+    "its samples no longer count, and its mean is gone; its spread remains in the covariance that all classes share. "
+    "A new model created with --forgettable can forget without this trace"
 )
 NETWORK = (
-    "nothing is answered with it any more, and nothing of it is replayed; but the network's weights were trained with "
-    "it, and what they hold of it is not erased. Models in closed form, made with --forgettable, forget without trace"
+    "it is no longer predicted or replayed; but the network's weights were trained with it, and what they hold of it "
+    "is not erased. Closed-form models created with --forgettable forget without a trace"
 )
-ALWAYS = (
-    "its name stays in the model's history; if it was in the first task, it has its part in how features are scaled"
-)
+ALWAYS = "its name stays in the model's history; if it was in the first task, it still affects how features are scaled"
 
 
 def forget(
     model: models.MODEL, classes: CLASSES, keep: models.KEEP = None, allow_code: models.ALLOW_CODE = False
 ) -> None:
-    """Forget classes: MODEL does not answer with them any more, and what it keeps of each of them goes.
+    """Forget classes: MODEL no longer predicts them, and what it keeps of each of them is deleted.
 
-    What that erases, and what not, depends on how MODEL learns, and is said. A forgotten class may be learned again.
+    What that erases depends on how MODEL learns, and is reported. A forgotten class may be learned again.
     """
     changed = _change(
         model, keep, allow_code, lambda classifier: classifier.forget(*(label_of(classifier, c) for c in classes))
@@ -75,7 +73,7 @@ def forget(
 def rename(
     model: models.MODEL, old: OLD, new: NEW, keep: models.KEEP = None, allow_code: models.ALLOW_CODE = False
 ) -> None:
-    """Call a class otherwise; nothing else changes."""
+    """Rename a class; nothing else changes."""
     changed = _change(
         model,
         keep,
@@ -93,9 +91,9 @@ def merge(
     keep: models.KEEP = None,
     allow_code: models.ALLOW_CODE = False,
 ) -> None:
-    """Make one class of several.
+    """Merge several classes into one.
 
-    In closed form MODEL is then one that learned them as one class. A network answers with the sum of their
+    In closed form MODEL is then the same as if it had learned them as one class. A network predicts the sum of their
     probabilities.
     """
     changed = _change(
@@ -109,28 +107,28 @@ def merge(
 
 
 def rollback(model: models.MODEL, allow_code: models.ALLOW_CODE = False) -> None:
-    """Bring back the newest earlier version of MODEL; the one of now is kept under another name."""
+    """Restore the newest earlier version of MODEL; the current one is kept under another name."""
     from relive.classifier.history import locked, roll_back
     from relive.classifier.modelfile import load
 
     path = models.real(model)
     check_place(path)
     with locked(path):
-        # what is damaged does not take the place of what is not
+        # a damaged version must not replace an intact one
         undone = roll_back(path, check=lambda version: load(version, allow_code=allow_code))
     restored = load(path, allow_code=allow_code)
     tasks = ", ".join(str(lesson.name) for lesson in restored.lessons_)
     out.print(f"model     {model}: {models.known(restored)} (tasks: {tasks})")
     if undone is not None:
-        out.print(f"undone    {undone}, to be removed when it is no longer wanted")
+        out.print(f"undone    {undone}; delete it when you no longer need it")
     if not models.fit_notes(restored).get("keep"):
-        err.print("note: this version is of before --keep was given: give it again with the next relive fit")
+        err.print("note: this version predates --keep: pass it again with the next relive fit")
 
 
 def _change(
     model: Path, keep: int | None, allow_code: bool, change: Callable[[ContinualClassifier], object]
 ) -> ContinualClassifier:
-    """Load the model, change it and store it, or leave the file as it was."""
+    """Load the model, change it and store it; on failure the file is unchanged."""
     path = models.real(model)
     check_place(path)
     from relive.classifier.history import locked, tidy
@@ -149,7 +147,7 @@ def _change(
 
 
 def label_of(model: ContinualClassifier, text: str) -> Any:
-    """Return the label that was written, of the kind that the model's labels are."""
+    """Return a label given as text, converted to the type of the model's labels."""
     from relive.data.readers.samples import number
 
     if model.labels_.dtype.kind == "U":
@@ -161,7 +159,7 @@ def label_of(model: ContinualClassifier, text: str) -> Any:
         return named[text.lower()]
     found = number(text)
     if found is None:
-        raise InputError(f"{text!r} is no number, and this model's labels are numbers")
+        raise InputError(f"{text!r} is not a number, but this model's labels are numbers")
     return found
 
 
@@ -179,12 +177,12 @@ def _show(model: ContinualClassifier, path: Path) -> None:
 
 
 def _tell_of_kept(model: Path) -> None:
-    """Say which files still know what was forgotten."""
+    """List the files that still know what was forgotten."""
     from relive.classifier.history import kept
 
     versions = kept(models.real(model))
     if versions:
         err.print(
-            f"note: earlier versions still know what was forgotten: {', '.join(map(str, versions))}. Remove them, and "
-            "other copies, if it is to be gone"
+            f"note: earlier versions still know what was forgotten: {', '.join(map(str, versions))}. Delete "
+            "them, and any other copies, to remove it for good"
         )

@@ -1,4 +1,4 @@
-"""``relive collect``: bring finished runs into a ledger, a few files in place of a folder per run."""
+"""``relive collect``: gather finished runs into a ledger, a few files instead of a folder per run."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from relive._util.errors import InputError
 from relive.cli.console import counted, err, out
 
 RUNS_DIRS = Annotated[list[Path], typer.Argument(help="Runs directories, or other ledgers.", metavar="RUNS_DIR...")]
-INTO = Annotated[Path, typer.Option(help="The ledger; it is made if it is not there.")]
+INTO = Annotated[Path, typer.Option(help="The ledger; created if it does not exist.")]
 SAMPLES = Annotated[
-    bool, typer.Option("--samples", help="Also take the pictures that generators made, which are large.")
+    bool, typer.Option("--samples", help="Also include the samples that generators made, which are large.")
 ]
-REPLACE = Annotated[bool, typer.Option("--replace", help="Replace a run that the ledger has by a newer result of it.")]
+REPLACE = Annotated[bool, typer.Option("--replace", help="Replace a run in the ledger with a newer result.")]
 
 EXAMPLES = """Examples:
 
@@ -28,9 +28,9 @@ relive table --runs-dir reproduction  (a ledger is read like a runs directory)
 
 
 def command(runs_dirs: RUNS_DIRS, into: INTO, samples: SAMPLES = False, replace: REPLACE = False) -> None:
-    """Add finished runs to a ledger: one file of results per protocol, and one of pictures.
+    """Add finished runs to a ledger: one file of results per protocol, and one of samples.
 
-    The runs directories stay as they are. A damaged result is left out and named, and the exit code is then 1.
+    The runs directories are not changed. A damaged result is skipped and named, and the exit code is then 1.
     """
     from relive.experiments.ledger import add
     from relive.experiments.store import Store

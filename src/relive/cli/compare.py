@@ -18,7 +18,7 @@ METHODS = Annotated[
 SCENARIOS = Annotated[list[str] | None, typer.Option("--scenario", help="task, domain or class. Repeatable.")]
 SEEDS = Annotated[int, typer.Option(help="Runs of each method and scenario, with seeds 1, 2, …", min=1)]
 FORMAT = Annotated[str, typer.Option("--format", help="text, markdown, json or csv.")]
-FIGURES = Annotated[Path | None, typer.Option(help="Where the figures go: a folder in --runs-dir if not given.")]
+FIGURES = Annotated[Path | None, typer.Option(help="Where the figures go; by default a folder in --runs-dir.")]
 
 EXAMPLES = """Examples:
 
@@ -61,10 +61,10 @@ def command(
     quiet: sweeping.QUIET = False,
     snapshots: run.SNAPSHOTS = False,
 ) -> None:
-    """Run some methods on the same tasks and compare them: a table, and figures against time and as learning goes on.
+    """Run several methods on the same tasks and compare them: a table, and figures of accuracy over time and tasks.
 
-    What is done already is skipped; interrupted at any moment, the same command goes on. Where a method does not work
-    in a scenario it is left out.
+    Finished runs are skipped; after an interrupt the same command resumes. A method is left out of scenarios in which
+    it does not work.
     """
     from relive.experiments.compare import together
     from relive.experiments.sweep import specs_of
@@ -86,7 +86,7 @@ def command(
         [protocol], scenario or ["class"], method, range(1, seeds + 1), dataset=dataset, fidelity=fidelity, **changes
     )
     if not specs:
-        raise InputError("there is nothing to run: the chosen methods do not work in the chosen scenarios")
+        raise InputError("there is nothing to run: none of the chosen methods works in the chosen scenarios")
     store = sweeping.make_store(runs_dir, taken_from)
     with sweeping.make_engine(engine, workers, scheduler) as chosen:
         sweeping.sweep(specs, chosen, store, data_dir, quiet, snapshots=snapshots)

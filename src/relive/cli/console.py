@@ -13,18 +13,18 @@ err = Console(sys.stderr, stderr=True)
 
 
 def note(text: str) -> None:
-    """Say something that is no result and no error."""
+    """Print something that is neither a result nor an error."""
     err.say("note:", text, "yellow")
 
 
 def json_text(values: Any, indent: int | None = None) -> str:
-    """Return values as JSON in which no character is one that a terminal would obey."""
+    """Return values as JSON without characters that a terminal would interpret."""
     text = json.dumps(values, indent=indent, ensure_ascii=False)
     return CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def counted(n: int, thing: str) -> str:
-    """Return how many there are.
+    """Return a count with its noun.
 
     >>> counted(1, "task"), counted(2, "class")
     ('1 task', '2 classes')

@@ -1,4 +1,4 @@
-"""``relive data``: what data sets there are, fetching them, and checking what was fetched."""
+"""``relive data``: list, download and check the data sets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from relive.data.datasets.recipes import data_home
 from relive.data.datasets.sources import load_data, survey
 
 app = typer.Typer(
-    help="See, fetch and check the data sets. Without a command: list them.",
+    help="List, download and check the data sets. Without a command: list them.",
     invoke_without_command=True,
     rich_markup_mode="rich",
 )
@@ -30,7 +30,7 @@ DataDir = Annotated[
         "--data-dir",
         envvar="RELIVE_DATA",
         metavar="DIR",
-        help="Look for data in DIR, and store it there, instead of the user's cache.",
+        help="Look for data in DIR, and store it there, instead of the user's cache directory.",
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
@@ -47,7 +47,7 @@ def default(context: typer.Context) -> None:
 def show(data_dir: DataDir = None) -> None:
     """List the data sets, their sizes, and whether they are on this machine.
 
-    Files, folders and loaders of your own need not be listed: `relive run --dataset my.npz` takes them as they are.
+    Your own files, folders and loaders need not be listed: use them directly, as in `relive run --dataset my.npz`.
 
     Example: [b]relive data list[/b]
     """
@@ -65,7 +65,7 @@ def show(data_dir: DataDir = None) -> None:
 
 @app.command()
 def fetch(names: Names = None, data_dir: DataDir = None, quiet: Quiet = False) -> None:
-    """Fetch data sets, all of them if none is named, unless they are on this machine.
+    """Download data sets that are not on this machine; all of them if none is named.
 
     Examples: [b]relive data fetch mnist[/b], [b]relive data fetch --data-dir /srv/data[/b]
     """
@@ -85,7 +85,7 @@ def fetch(names: Names = None, data_dir: DataDir = None, quiet: Quiet = False) -
 def verify(names: Names = None, data_dir: DataDir = None) -> None:
     """Check each file of data sets against its SHA-256; exit with 1 if one is damaged or missing.
 
-    Without names, the data sets are checked of which there is anything on this machine.
+    Without names, all data sets of which any file is on this machine are checked.
 
     Examples: [b]relive data verify[/b], [b]relive data verify mnist --data-dir /srv/data[/b]
     """
@@ -115,13 +115,13 @@ def _known(names: list[str] | None) -> list[str]:
 
 
 def _whereabouts(name: str, data_dir: Path | None) -> str:
-    """Return in a few words where a data set lies."""
+    """Describe in a few words where a data set is stored."""
     copies = survey(name, data_dir)
     folders = sorted({str(copy.path.parent) for copy in copies if copy.path})
     if not copies:
         return DATASETS[name].origin or "comes with its package"
     if not folders:
-        return "not fetched yet"
+        return "not downloaded yet"
     if any(copy.problem for copy in copies):
         return f"damaged or incomplete: see relive data verify {name}"
     return f"in {' and '.join(folders)}"

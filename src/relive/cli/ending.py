@@ -1,7 +1,7 @@
-"""However a command ends: one line for people, and the exit code of the conventions.
+"""How every command ends: one line for people, and a conventional exit code.
 
-0 it is done; 1 it failed (a full disk, a damaged file, training that diverged, too little memory, a fault in relive
-itself); 2 it was asked for something that cannot be; 130 it was interrupted.
+0: done; 1: it failed (a full disk, a damaged file, training that diverged, too little memory, a bug in relive
+itself); 2: the request was invalid; 130: it was interrupted.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from relive.cli.console import err
 
 @dataclass
 class Door:
-    """The last door that every error comes to; ``debug`` is whether tracebacks are wanted."""
+    """The last handler that every error reaches; ``debug`` says whether to show tracebacks."""
 
     debug: bool = False
 
     @contextmanager
     def closed(self) -> Iterator[None]:
-        """Let no error out but as a message and an exit code."""
+        """Turn every error into a message and an exit code."""
         try:
             yield
         except Exception as error:
@@ -38,12 +38,12 @@ def message(error: Exception) -> str:
     if isinstance(error, ReliveError):
         return str(error)
     if is_out_of_memory(error):
-        return "there is not enough memory for this: ask for less, such as a smaller --hidden or --batch-size"
+        return "there is not enough memory: use less, for example a smaller --hidden or --batch-size"
     if isinstance(error, OSError):
         what = f"{error.strerror}: {error.filename}" if error.filename else f"cannot print: {error}"
-        return f"{what}; what was stored before is kept"
+        return f"{what}; whatever was stored before is kept"
     said = " ".join(str(error).split())
     return (
-        f"{type(error).__name__}: {said[:300]}. This was not foreseen; files are whole. "
-        "relive --debug COMMAND … shows where it happened: please report it"
+        f"{type(error).__name__}: {said[:300]}. This is a bug in relive; files are intact. "
+        "relive --debug COMMAND … shows the traceback: please report it"
     )

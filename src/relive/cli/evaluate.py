@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from relive.data.readers.samples import Array, Samples
 
 AGAINST = Annotated[
-    Path | None, typer.Option(metavar="MODEL", help="Another version, such as MODEL.kept-1: say what has changed.")
+    Path | None, typer.Option(metavar="MODEL", help="Compare with another version, such as MODEL.kept-1.")
 ]
 FORMAT = Annotated[str, typer.Option("--format", help="table or json.")]
 PAGE = Annotated[
-    Path | None, typer.Option("--page", metavar="FILE.html", help="Also write a page with figures, one file.")
+    Path | None, typer.Option("--page", metavar="FILE.html", help="Also write a page with figures, as one file.")
 ]
-CONFUSIONS = 5  # the most frequent ones are told
+CONFUSIONS = 5  # the most frequent ones are printed
 
 EXAMPLES = """Examples:
 
@@ -40,7 +40,7 @@ relive evaluate signs.safetensors photos/ --page signs.html --format json
 
 @dataclass(frozen=True)
 class _Asked:
-    """A model's answers to the samples."""
+    """A model's predictions for the samples."""
 
     evaluation: Evaluation
     answers: Array
@@ -59,11 +59,11 @@ def command(
     y: models.Y = None,
     allow_code: models.ALLOW_CODE = False,
 ) -> None:
-    """Compare a model's answers with the labels of DATA: accuracy by class, confusions, calibration."""
+    """Compare a model's predictions with the labels in DATA: accuracy by class, confusions, calibration."""
     if output_format not in ("table", "json"):
         raise unknown("format", output_format, ("table", "json"))
     if page is not None and (page.suffix != ".html" or not page.parent.is_dir()):
-        raise InputError(f"--page {page}: give a file in an existing directory that ends with .html")
+        raise InputError(f"--page {page}: give a file that ends with .html, in an existing directory")
 
     from relive.classifier.evaluation import changes
     from relive.classifier.modelfile import load
@@ -96,7 +96,7 @@ def _truth(samples: Samples) -> Array:
 
 
 def _ask(model: ContinualClassifier, samples: Samples, task: str | None) -> _Asked:
-    """Let a model answer; a folder's name is never a number, and is compared as it is written."""
+    """Get a model's predictions; a folder's name is never a number, and is compared as written."""
     from relive.classifier.evaluation import evaluate
     from relive.classifier.labels import kind_of
 
@@ -109,26 +109,26 @@ def _ask(model: ContinualClassifier, samples: Samples, task: str | None) -> _Ask
 
 
 def _show(done: Evaluation, changed: list[Change]) -> None:
-    """Print it for people."""
+    """Print the evaluation for people."""
     out.print(f"accuracy     {_percent(done.overall)} ({done.overall.right} of {done.overall.n})")
     out.print(
         f"calibration  mean confidence {100 * done.confidence:.1f} %, expected calibration error "
         f"{done.calibration_error:.3f}"
     )
     if done.unknown:
-        out.print(f"never met    {', '.join(map(str, done.unknown))}: no answer can be right")
+        out.print(f"never seen   {', '.join(map(str, done.unknown))}: these cannot be predicted correctly")
     out.print()
     out.print(_table(done, {change.label: change for change in changed}))
     frequent = _confusions(done)
     if frequent:
         out.print()
         for truth, said, n in frequent:
-            out.print(f"{n} × {truth} taken for {said}")
+            out.print(f"{n} × {truth} mistaken for {said}")
     if changed:
         total = changed[0]
         out.print(
-            f"\nchange       {_points(total)} points: {total.gained} answers right that were wrong, {total.lost} wrong "
-            f"that were right (McNemar's test, p = {total.p:.2g})"
+            f"\nchange       {_points(total)} points: {total.gained} answers newly right, {total.lost} newly "
+            f"wrong (McNemar's test, p = {total.p:.2g})"
         )
 
 
@@ -147,7 +147,7 @@ def _table(done: Evaluation, changed: dict[Any, Change]) -> Table:
 
 
 def _confusions(done: Evaluation) -> list[tuple[Any, Any, int]]:
-    """Return the most frequent wrong answers: the truth, what was said, how often."""
+    """Return the most frequent mistakes: true label, prediction, count."""
     n = len(done.labels)
     wrong = [(int(done.confusion[i, j]), i, j) for i in range(n) for j in range(n) if i != j and done.confusion[i, j]]
     return [(done.labels[i], done.labels[j], count) for count, i, j in sorted(wrong, reverse=True)[:CONFUSIONS]]

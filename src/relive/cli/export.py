@@ -1,4 +1,4 @@
-"""``relive export``: a model as an ONNX file, for programs that know nothing of relive."""
+"""``relive export``: a model as an ONNX file, for programs that do not use relive."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from relive._util.errors import InputError, ReliveError
 from relive.cli import models
 from relive.cli.console import out
 
-OUTPUT = Annotated[Path, typer.Argument(metavar="FILE.onnx", help="What to write; a file that is there is replaced.")]
+OUTPUT = Annotated[Path, typer.Argument(metavar="FILE.onnx", help="The file to write; an existing one is replaced.")]
 
 EXAMPLES = """Examples:
 
@@ -22,13 +22,13 @@ python -c "import onnxruntime as o; print(o.InferenceSession('flowers.onnx').run
 
 
 def command(model: models.MODEL, output: OUTPUT) -> None:
-    """Write a model's answers as ONNX: samples in, labels and probabilities out, the same within 1e-5.
+    """Write a model as ONNX: samples in, labels and probabilities out, equal within 1e-5.
 
-    Samples are float64, scaled as the model was given them; bytes are divided by 255. In Task-IL a second input is each
-    sample's task, by its number. A model cannot go on learning from an ONNX file.
+    Samples are float64, scaled as when the model was trained; bytes are divided by 255. In Task-IL a second input is
+    each sample's task number. An ONNX file cannot be trained further.
     """
     if output.suffix != ".onnx" or not output.parent.is_dir():
-        raise InputError(f"{output}: give a file in an existing directory that ends with .onnx")
+        raise InputError(f"{output}: give a file that ends with .onnx, in an existing directory")
 
     from relive.inference.predictor import NeedsTorchError, predictor_of
 
@@ -41,7 +41,7 @@ def command(model: models.MODEL, output: OUTPUT) -> None:
     try:
         predictor = predictor_of(models.real(model))
     except NeedsTorchError as error:
-        raise InputError(f"{model} cannot be exported: {error}, and there is no ONNX of it") from error
+        raise InputError(f"{model} cannot be exported: {error}, which ONNX cannot represent") from error
     try:
         write_onnx(predictor, output)
     except OSError as error:

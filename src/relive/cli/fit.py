@@ -1,4 +1,4 @@
-"""``relive fit``: a model file that learns one's own data, task after task."""
+"""``relive fit``: a model file that learns the user's own data, task after task."""
 
 from __future__ import annotations
 
@@ -32,19 +32,17 @@ if TYPE_CHECKING:
 TASK = Annotated[str | None, typer.Option(metavar="NAME", help="A name for the task.", show_default="its number")]
 SIZE = Annotated[
     int | None,
-    typer.Option(
-        min=1, max=1024, help="Height and width that pictures are brought to.", show_default="as at first, or 28"
-    ),
+    typer.Option(min=1, max=1024, help="Height and width that images are resized to.", show_default="as before, or 28"),
 ]
 COLOUR = Annotated[
-    bool | None, typer.Option("--colour/--grey", help="Whether pictures keep their colours.", show_default="grey")
+    bool | None, typer.Option("--colour/--grey", help="Whether images keep their colours.", show_default="grey")
 ]
-AGAIN = Annotated[bool, typer.Option("--again", help="Learn data once more that were learned already.")]
-THREADS = Annotated[int, typer.Option(min=1, help="Threads of one matrix product.")]
+AGAIN = Annotated[bool, typer.Option("--again", help="Learn data even if they were learned before.")]
+THREADS = Annotated[int, typer.Option(min=1, help="Threads per matrix product.")]
 QUIET = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
-TESTED, LARGE = 0.1, 200  # of tasks with so many samples or more, such a share is tested on
+TESTED, LARGE = 0.1, 200  # this share is held out from tasks with at least this many samples
 NEW = "Options of a new model"
-LEARNING = "Options of learning, remembered for the tasks to come"
+LEARNING = "Training options, remembered for later tasks"
 # what may change from task to task
 CHANGEABLE = (
     "iterations",
@@ -62,26 +60,26 @@ METHOD = Annotated[
     str | None,
     typer.Option(
         help="One of those that `relive methods` lists, or your own, my_file.py:MyMethod.",
-        show_default="auto: the one that suits",
+        show_default="auto: chosen for you",
         rich_help_panel=NEW,
     ),
 ]
 ALLOW_STORED_DATA = Annotated[
     bool,
-    typer.Option(
-        "--allow-stored-data", help="Let the method keep real samples, which are then in MODEL.", rich_help_panel=NEW
-    ),
+    typer.Option("--allow-stored-data", help="Allow the method to store real samples in MODEL.", rich_help_panel=NEW),
 ]
 FORGETTABLE = Annotated[
     bool,
     typer.Option(
-        "--forgettable", help="Keep sums for each class, so that `relive forget` leaves no trace.", rich_help_panel=NEW
+        "--forgettable",
+        help="Keep sums per class, so that `relive forget` erases a class completely.",
+        rich_help_panel=NEW,
     ),
 ]
 ENCODER = Annotated[
     str | None,
     typer.Option(
-        help="The network's first part: mlp, conv (for pictures), or your own, my_file.py:make.",
+        help="The encoder: mlp, conv (for images), or your own, my_file.py:make.",
         show_default="the method's own",
         rich_help_panel=NEW,
     ),
@@ -90,21 +88,21 @@ SHAPE = Annotated[
     str | None,
     typer.Option(
         metavar="HxW",
-        help="How the encoder is to read a sample: 28x28, 32x32x3.",
-        show_default="that of pictures, else a row",
+        help="The shape of a sample: 28x28, 32x32x3.",
+        show_default="that of images, else a row",
         rich_help_panel=NEW,
     ),
 ]
 SCENARIO = Annotated[
     str | None,
-    typer.Option(help="What is known of tasks: class, task or domain.", show_default="class", rich_help_panel=NEW),
+    typer.Option(help="The scenario: class, task or domain.", show_default="class", rich_help_panel=NEW),
 ]
 SETTINGS = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
         metavar="NAME=VALUE",
-        help="Change a setting of the method, e.g. c=0.1. Repeatable.",
+        help="Set a parameter of the method, e.g. c=0.1. Repeatable.",
         rich_help_panel=NEW,
     ),
 ]
@@ -123,7 +121,7 @@ BATCH_SIZE = Annotated[int | None, typer.Option(help="Samples per step.", show_d
 LIKELIHOOD = Annotated[
     str | None,
     typer.Option(
-        help="bernoulli (bytes, numbers in [0, 1]), gaussian (any others) or auto.",
+        help="bernoulli (bytes, numbers in [0, 1]), gaussian (any other numbers) or auto.",
         show_default="auto",
         rich_help_panel=NEW,
     ),
@@ -138,7 +136,7 @@ EARLY = Annotated[
     bool | None,
     typer.Option(
         "--early-stopping/--no-early-stopping",
-        help="Stop when accuracy on a held-out part no longer grows.",
+        help="Stop when the accuracy on a held-out part stops improving.",
         show_default="no",
         rich_help_panel=LEARNING,
     ),
@@ -148,8 +146,8 @@ HOLDOUT = Annotated[
     typer.Option(
         min=0,
         max=0.9,
-        help="A share of each class that is not learned but tested on; 0 for none.",
-        show_default="0.1 of tasks of 200 samples or more",
+        help="The share of each class to hold out for testing; 0 for none.",
+        show_default="0.1 for tasks of 200 samples or more",
         rich_help_panel=LEARNING,
     ),
 ]
@@ -158,15 +156,13 @@ EVERY = Annotated[
     typer.Option(
         min=1,
         metavar="N",
-        help="Networks: gather samples in MODEL until there are N, then learn them as a task; needs "
+        help="Networks: collect samples in MODEL until there are N, then learn them as one task; needs "
         "--allow-stored-data.",
         show_default="learn at once",
         rich_help_panel=LEARNING,
     ),
 ]
-SEED = Annotated[
-    int | None, typer.Option(help="Where all randomness comes from.", show_default="0", rich_help_panel=NEW)
-]
+SEED = Annotated[int | None, typer.Option(help="The random seed.", show_default="0", rich_help_panel=NEW)]
 
 EXAMPLES = """Examples:
 
@@ -217,10 +213,10 @@ def command(
     consolidate_every: EVERY = None,
     seed: SEED = None,
 ) -> None:
-    """Teach a model one more task, from data of your own; MODEL is made if it is not there.
+    """Teach a model one more task from your own data; MODEL is created if it does not exist.
 
-    No sample is stored in MODEL, unless --allow-stored-data lets a method keep some. However this ends, MODEL is whole:
-    as before, or with the new task.
+    No samples are stored in MODEL unless --allow-stored-data lets a method store some. MODEL is always intact: either
+    unchanged, or with the new task.
     """
     path = models.real(model)
     before = _identity(path)
@@ -261,11 +257,11 @@ def command(
         )
     except KeyboardInterrupt:
         if _identity(path) != before:
-            err.print(f"stopped, but the task had been learned: it is in {model}.")
+            err.print(f"stopped, but the task was already learned and saved in {model}.")
         elif before is None:
             err.print("stopped. Nothing was stored.")
         else:
-            err.print(f"stopped. {model} is as it was.")
+            err.print(f"stopped. {model} is unchanged.")
         raise typer.Exit(130) from None
     _show(learned, model)
 
@@ -284,10 +280,10 @@ def _fit(
     quiet: bool,
     allow_code: bool,
 ) -> ContinualClassifier:
-    """Load or make the model, let it learn the data, and store it."""
+    """Load or create the model, let it learn the data, and store it."""
     check_place(path)
     if (size is not None or colour is not None) and not data.is_dir():
-        raise InputError(f"--size, --colour and --grey are for folders of pictures; {data} is none")
+        raise InputError(f"--size, --colour and --grey are for folders of images, but {data} is not a folder")
 
     from relive._util.threads import check_threads
     from relive.classifier.estimator import ContinualClassifier
@@ -323,7 +319,7 @@ def _fit(
 
 
 def _learn(model: ContinualClassifier, samples: Samples, task: str | None, quiet: bool) -> None:
-    """Let the model learn, showing how it goes."""
+    """Let the model learn, showing its progress."""
     progress = Progress(
         TextColumn("learning"),
         BarColumn(),
@@ -344,14 +340,14 @@ def _learn(model: ContinualClassifier, samples: Samples, task: str | None, quiet
         model.partial_fit(models.as_features(samples), samples.y, task, on_step=stepped)
         if (
             not model.__sklearn_is_fitted__()
-        ):  # the first data are learned at once: there is no model to store otherwise
+        ):  # the first data are learned at once: otherwise there is no model to store
             model.consolidate()
 
 
 def _note(
     model: ContinualClassifier, samples: Samples, names: dict[str, str | None], keep: int | None, first: bool
 ) -> None:
-    """Note in the model how its data are read, which the first task decides, and how many versions to keep."""
+    """Record in the model how its data are read, which the first task decides, and how many versions to keep."""
     notes = models.fit_notes(model)
     if first:
         notes |= {key: value for key, value in names.items() if value is not None}
@@ -364,7 +360,7 @@ def _note(
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """Return what tells one file at a path from another that takes its place."""
+    """Return what distinguishes a file from another one that replaces it at the same path."""
     try:
         found = os.stat(path)
     except OSError:

@@ -1,4 +1,4 @@
-"""What ``relive fit`` refuses before anything is learned, and what it warns of: places, options, data."""
+"""What ``relive fit`` refuses before learning anything, and what it warns about: paths, options, data."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from relive.classifier.selfreport import Memory
     from relive.data.readers.samples import Samples
 
-FEW = 10  # samples of a class, fewer than which are warned of: docs/privacy.md has what an attacker can tell
+FEW = 10  # warn about classes with fewer samples: docs/privacy.md shows what an attacker can learn
 
 
 def shape_from(text: str) -> tuple[int, ...]:
-    """Return the shape that --shape says.
+    """Parse --shape.
 
     >>> shape_from("28x28"), shape_from("32x32x3")
     ((28, 28), (32, 32, 3))
@@ -32,17 +32,17 @@ def shape_from(text: str) -> tuple[int, ...]:
 
 
 def check_place(path: Path) -> None:
-    """Refuse a path that no model can be at, before anything is done."""
+    """Refuse a path that cannot hold a model, before anything is done."""
     if not path.parent.is_dir():
         raise InputError(f"cannot write {path}: there is no directory {path.parent}")
     if path.is_dir():
         raise InputError(f"{path} is a folder: MODEL is a file, such as model.safetensors")
     if path.suffix != ".safetensors" and not path.exists():
-        raise InputError(f"{path} does not end with .safetensors: name the model first and then the data")
+        raise InputError(f"{path} does not end with .safetensors: give the model first, then the data")
 
 
 def check_same(model: ContinualClassifier, given: dict[str, Any], path: Path) -> None:
-    """Refuse options that a model was not made with."""
+    """Refuse options that differ from those the model was created with."""
     from relive._util.fidelity import Fidelity, fidelity_of, name_of
     from relive.methods import method_facts
 
@@ -69,15 +69,15 @@ def check_same(model: ContinualClassifier, given: dict[str, Any], path: Path) ->
 
 
 def _option(name: str, value: Any) -> str:
-    """Return how an option was given."""
+    """Return an option as it was given."""
     option = {"random_state": "--seed", "settings": "--set"}.get(name, "--" + name.replace("_", "-"))
     return f"{option} {_in_words(value)}"
 
 
 def _other(option: str, mine: Any, path: Path) -> InputError:
     return InputError(
-        f"{option}: {path} was made with {_in_words(mine)}, and that cannot be changed. Leave it out, or begin a new "
-        "model"
+        f"{option}: {path} was created with {_in_words(mine)}, which cannot be changed. Leave the option out, "
+        "or start a new model"
     )
 
 
@@ -92,7 +92,7 @@ def _in_words(value: Any) -> str:
 def picture_shape(
     model: ContinualClassifier | None, size: int | None, colour: bool | None, path: Path
 ) -> tuple[int, ...] | None:
-    """Return the shape that pictures are brought to; the first task decides."""
+    """Return the shape that images are resized to; the first task decides."""
     known = models.image_of(model)
     if model is None:
         size = size or 28
@@ -105,7 +105,7 @@ def picture_shape(
 
 
 def say_what_changes(folder: Path, image: tuple[int, ...], *, new: bool) -> None:
-    """Say that pictures lose their colours or their size, and for a new model how they would not."""
+    """Report that images lose their colours or their size, and for a new model how to avoid it."""
     from relive.data.readers.folders import picture_shapes
 
     shapes = picture_shapes(folder)
@@ -115,11 +115,11 @@ def say_what_changes(folder: Path, image: tuple[int, ...], *, new: bool) -> None
         found = f"{sizes[0][0]} × {sizes[0][1]}" if len(sizes) == 1 else f"{len(sizes)} sizes"
         told.append(f"{found} → {image[0]} × {image[1]}")
     if told:
-        note(f"pictures {', '.join(told)}" + ("; --colour keeps colours, --size N is the size" if new else ""))
+        note(f"images {', '.join(told)}" + ("; use --colour to keep colours, --size N to set the size" if new else ""))
 
 
 def warn_of_small_classes(model: ContinualClassifier) -> None:
-    """Say which classes of the last task have so few samples in all that what is kept may give single ones away."""
+    """Name classes of the last task with so few samples that the model may reveal individual ones."""
     lessons, labels = model.lessons_, model.labels_
     counts = Counter[int]()
     for lesson in lessons:
@@ -128,13 +128,13 @@ def warn_of_small_classes(model: ContinualClassifier) -> None:
     if small:
         names = ", ".join(small[:5]) + (f" and {len(small) - 5} more" if len(small) > 5 else "")
         note(
-            f"fewer than {FEW} samples of {names}: what is kept of so few can give single samples away; "
-            "see docs/privacy.md"
+            f"fewer than {FEW} samples of {names}: with so few, the model may reveal individual samples; see "
+            "docs/privacy.md"
         )
 
 
 def warn_of_forgetting(memories: Sequence[Memory]) -> None:
-    """Say which classes replay misses, and which are estimated to have lost much."""
+    """Name classes missing from replay, and those estimated to have lost much accuracy."""
     from relive.classifier.selfreport import warnings_of
 
     for warning in warnings_of(memories):
@@ -142,25 +142,25 @@ def warn_of_forgetting(memories: Sequence[Memory]) -> None:
 
 
 def check_name(model: ContinualClassifier, task: str | None) -> None:
-    """Refuse a name that ``relive predict --task`` could not tell from another's name or number."""
+    """Refuse a name that ``relive predict --task`` could confuse with another task's name or number."""
     from relive.core.scenarios import SCENARIOS
 
     name = str(model.n_tasks_) if task is None else task
     if SCENARIOS[model.scenario].needs_task and name in [str(lesson.name) for lesson in model.lessons_]:
         raise InputError(
-            f"task {name!r} was learned already, and in Task-IL a task is learned once: give it another --task"
+            f"task {name!r} was already learned, and in Task-IL each task is learned once: choose another --task"
         )
 
 
 def check_new(model: ContinualClassifier, samples: Samples, data: Path, path: Path) -> None:
-    """Refuse data that the model has learned already."""
+    """Refuse data that the model has already learned."""
     from relive.classifier.labels import digest_of
 
-    assert samples.y is not None  # they were asked for
+    assert samples.y is not None  # they were requested
     digest = digest_of(samples.x, samples.y)
     for lesson in model.lessons_:
         if lesson.digest == digest:
             raise InputError(
-                f"{path} has learned {data} already: as task {lesson.name!r}, at {lesson.learned_at}. "
-                "Give --again to have it learned once more"
+                f"{path} has already learned {data}: as task {lesson.name!r}, at {lesson.learned_at}. Pass "
+                "--again to learn it once more"
             )

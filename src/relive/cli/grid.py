@@ -60,4 +60,4 @@ def command(
     out.print(table)
     for name in at_edge(protocol, method, chosen.spec.settings):
         value = chosen.spec.settings[name]
-        note(f"{name} = {value:g} is at the edge of its grid; a better value may lie beyond")
+        note(f"{name} = {value:g} is at the edge of its grid; there may be a better value beyond it")

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from relive.classifier.selfreport import Memory
     from relive.data.readers.samples import Array
 
-JSON = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else there.")]
+JSON = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else.")]
 PICTURE = Annotated[
     Path | None,
-    typer.Option(metavar="FILE.png", help="Draw what the model replays, a row per class, if it is pictures."),
+    typer.Option(metavar="FILE.png", help="Draw what the model replays, one row per class, if it learned images."),
 ]
 DONE = {"forget": "forgot", "rename": "renamed", "merge": "merged"}
 INTO = {"rename": "to", "merge": "into"}
@@ -43,7 +43,7 @@ relive inspect signs.safetensors --picture replay.png
 def command(
     model: models.MODEL, as_json: JSON = False, picture: PICTURE = None, allow_code: models.ALLOW_CODE = False
 ) -> None:
-    """Show what a model has learned and when, how well each class is remembered, and how it was made."""
+    """Show what a model has learned and when, how well it remembers each class, and how it was created."""
     from relive.inference.about import about
 
     path = models.real(model)
@@ -64,7 +64,7 @@ def command(
 
 
 def _remembered(path: Path, allow_code: bool) -> tuple[Header, Sequence[Memory]]:
-    """Return what a file says of its model and of each class; torch is needed for files that do not say the latter."""
+    """Return a model's header and the memory of each class; torch is needed only if the file lacks the latter."""
     from relive.classifier.modelheader import described
     from relive.inference.about import remembered
     from relive.inference.predictor import NeedsTorchError, checked
@@ -80,8 +80,8 @@ def _remembered(path: Path, allow_code: bool) -> tuple[Header, Sequence[Memory]]
 
 
 def _show(path: Path, about: dict[str, Any]) -> None:
-    """Print for people what was learned."""
-    image = f", pictures of {' × '.join(map(str, about['image']))}" if about["image"] else ""
+    """Print what was learned."""
+    image = f", images of {' × '.join(map(str, about['image']))}" if about["image"] else ""
     out.print(f"model     {path}, {models.size_of(path)}")
     method, reason = about["choice"]["method"], about["choice"]["reason"]
     out.print(f"learns    by {method} in scenario {about['parameters']['scenario']}, {about['likelihood']} inputs")
@@ -119,7 +119,7 @@ def _show(path: Path, about: dict[str, Any]) -> None:
 
 
 def _show_rest(about: dict[str, Any]) -> None:
-    """Print how the model was made."""
+    """Print how the model was created."""
     out.print()
     shown = {name: value for name, value in about["parameters"].items() if value is not None}
     out.print(f"settings  {', '.join(f'{name} {value}' for name, value in shown.items())}")
@@ -142,9 +142,9 @@ def _draw(model: ContinualClassifier, picture: Path) -> None:
     """Draw what the model replays for each class."""
     image = models.image_of(model)
     if image is None:
-        raise InputError("this model has not learned from pictures, or does not know their shape: nothing to draw")
+        raise InputError("this model was not trained on images, or their shape is not known: nothing to draw")
     if picture.suffix != ".png" or not picture.parent.is_dir():
-        raise InputError(f"--picture {picture}: give a file in an existing directory that ends with .png")
+        raise InputError(f"--picture {picture}: give a file that ends with .png, in an existing directory")
 
     from relive._util.files import write_atomic
     from relive.report.figures import to_bytes
@@ -152,7 +152,7 @@ def _draw(model: ContinualClassifier, picture: Path) -> None:
 
     replayed = _replayed_by_class(model)
     low, high = 0.0, 1.0
-    if model.features_.likelihood == "gaussian":  # of no known range: as wide as the samples are
+    if model.features_.likelihood == "gaussian":  # unknown range: use that of the samples
         low = min(float(samples.min()) for _, samples in replayed if len(samples))
         high = max(float(samples.max()) for _, samples in replayed if len(samples))
     rows = [
@@ -166,7 +166,7 @@ def _draw(model: ContinualClassifier, picture: Path) -> None:
 
 
 def _replayed_by_class(model: ContinualClassifier) -> list[tuple[str, Array]]:
-    """Return replayed samples of each class; in Task-IL, as each task would have them named."""
+    """Return replayed samples of each class; in Task-IL, with the labels that each task would give them."""
     from relive.core.scenarios import SCENARIOS
 
     if not SCENARIOS[model.scenario].needs_task:

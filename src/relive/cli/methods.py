@@ -1,4 +1,4 @@
-"""``relive methods``: what there is, where it works, and what can be set. It answers without importing torch."""
+"""``relive methods``: the methods, where they work, and their settings. Does not import torch."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def command(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
-    """List the methods, or those named, with their scenarios, settings, defaults and references.
+    """List all methods, or those named, with their scenarios, settings, defaults and references.
 
-    Installed packages add methods with entry points of the group relive.methods.
+    Installed packages add methods through entry points in the group relive.methods.
     """
     from relive.data.catalogue import PROTOCOLS
     from relive.methods import METHODS, method_facts
@@ -71,6 +71,6 @@ def command(
             said = f"{name:<{width}} {setting.name}={setting.default:g}{other}"
             out.print(Text.assemble(f"  {said}  ", (setting.explain, "dim")))
     out.print(
-        "\nsplit Class-IL: the paper's average accuracy in %, mean ± SEM of 20 runs; without SEM, another "
-        "paper's. XdG needs the task to be known."
+        "\nsplit Class-IL: the paper's average accuracy in %, mean ± SEM of 20 runs; without SEM, from "
+        "another paper. XdG needs to know the task."
     )

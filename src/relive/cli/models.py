@@ -1,4 +1,4 @@
-"""What the commands about a model file share (fit, predict, inspect): options, data as the model takes it, wording."""
+"""What the commands on model files share (fit, predict, inspect): options, reading data, wording."""
 
 from __future__ import annotations
 
@@ -24,53 +24,53 @@ if TYPE_CHECKING:
     from relive.data.readers.samples import Samples
     from relive.inference.opening import Model
 
-MODEL = Annotated[Path, typer.Argument(metavar="MODEL", help="The model's file, *.safetensors.")]
-DATA = Annotated[Path, typer.Argument(metavar="DATA", help="A .csv, .parquet or .npz file, or a folder of pictures.")]
+MODEL = Annotated[Path, typer.Argument(metavar="MODEL", help="The model file, *.safetensors.")]
+DATA = Annotated[Path, typer.Argument(metavar="DATA", help="A .csv, .parquet or .npz file, or a folder of images.")]
 LABEL = Annotated[
     str | None,
-    typer.Option(metavar="COLUMN", help="The column of labels in a table.", show_default="as at first, or label"),
+    typer.Option(metavar="COLUMN", help="The label column of a table.", show_default="as before, or label"),
 ]
 X = Annotated[
-    str | None, typer.Option("--x", metavar="NAME", help="The samples in NPZ.", show_default="as at first, or X")
+    str | None, typer.Option("--x", metavar="NAME", help="The array of samples in NPZ.", show_default="as before, or X")
 ]
 Y = Annotated[
-    str | None, typer.Option("--y", metavar="NAME", help="The labels in NPZ.", show_default="as at first, or y")
+    str | None, typer.Option("--y", metavar="NAME", help="The array of labels in NPZ.", show_default="as before, or y")
 ]
 ALLOW_CODE = Annotated[
     bool,
-    typer.Option("--allow-code", help="Run the code that MODEL names, my_file.py:MyMethod: only if you trust MODEL."),
+    typer.Option(
+        "--allow-code", help="Run the code that MODEL refers to, my_file.py:MyMethod: only if you trust MODEL."
+    ),
 ]
 KEEP = Annotated[
     int | None,
-    typer.Option(min=0, metavar="N", help="Keep the N earlier versions of MODEL beside it.", show_default="as before"),
+    typer.Option(min=0, metavar="N", help="Keep the last N versions of MODEL next to it.", show_default="as before"),
 ]
 DEFAULTS = {"label": "label", "x": "X", "y": "y"}
-DATA_NOTE = (
-    "data      REAL SAMPLES of the tasks learned are in this file: its method keeps them, or they wait to be learned"
-)
-NOTES = "fit"  # what of the model's notes is about reading and keeping
+DATA_NOTE = "data      REAL SAMPLES are in this file: its method stores them, or they are waiting to be learned"
+NOTES = "fit"  # key of the model's notes on reading data and keeping versions
 
 
 def answering(path: Path, *, allow_code: bool) -> Model:
-    """Return the model in a file, to be asked: without torch, which takes seconds to import, where it can."""
+    """Return the model in a file for prediction, if possible without torch, which takes seconds to import."""
     from relive.inference.opening import opened
 
     return opened(path, allow_code=allow_code)[1]
 
 
 def real(path: Path) -> Path:
-    """Return the file that a link leads to, so that it is this one that is locked and replaced."""
+    """Return the file that a link points to, so that this one is locked and replaced."""
     return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 
 def fit_notes(model: Model | None) -> dict[str, Any]:
-    """Return what ``relive fit`` noted in the model, nothing if it was not it that made the model."""
+    """Return the notes of ``relive fit`` in the model; empty if another program created it."""
     notes = model.notes_.get(NOTES) if model is not None else None
     return dict(notes) if isinstance(notes, dict) else {}
 
 
 def store(model: ContinualClassifier, path: Path) -> None:
-    """Write a model to its file, keeping as many earlier versions as was asked for. Only for who holds the lock."""
+    """Write a model to its file, keeping the requested number of earlier versions. The caller must hold the lock."""
     from relive.classifier.history import keeping
 
     n = fit_notes(model).get("keep")
@@ -82,25 +82,25 @@ def store(model: ContinualClassifier, path: Path) -> None:
 
 
 def holds_data(model: Model) -> bool:
-    """Say whether real samples of earlier tasks are in a model."""
+    """Return whether a model contains real samples of earlier tasks."""
     from relive.methods import method_facts
 
     return method_facts(model.choice_.method).keeps_data or model.pending_ > 0
 
 
 def data_note(method: str, holds_data: bool) -> str:
-    """Say whether real samples are in a model's file, or who says that there are none."""
+    """Return a line on whether a model file contains real samples."""
     from relive.methods import is_shipped
 
     if holds_data:
         return DATA_NOTE
     if is_shipped(method):
-        return "data      no sample is in this file"
-    return "data      the method says that it keeps no sample; it is not one of relive's own"
+        return "data      no samples are stored in this file"
+    return "data      the method declares that it stores no samples; it is not one of relive's own"
 
 
 def image_of(model: Model | None) -> tuple[int, ...] | None:
-    """Return the shape of the pictures that the model learned from, None if it was no pictures."""
+    """Return the shape of the images that the model learned from, None if there were none."""
     from relive.inference.about import image_in
 
     return None if model is None else image_in(model.notes_, model.n_features_in_)
@@ -115,22 +115,22 @@ def read(
     image: tuple[int, ...] | None = None,
     task_column: str | None = None,
 ) -> Samples:
-    """Read data, as for the model's first task where nothing else is said, and refuse what it cannot take.
+    """Read data, by default as for the model's first task, and refuse data that do not fit it.
 
     Parameters
     ----------
     path
         The file or folder.
     model
-        None if it is yet to be made.
+        None if it does not exist yet.
     needed
         Whether there must be labels.
     names
         The options --label, --x and --y.
     image
-        The shape of pictures in a folder.
+        The shape of images in a folder.
     task_column
-        Where each sample's task stands.
+        The column with each sample's task.
     """
     from relive.data.readers.formats import read_any
 
@@ -138,8 +138,8 @@ def read(
     chosen = {key: value or str(notes.get(key, DEFAULTS[key])) for key, value in names.items()}
     needed = needed or bool(names["y"] if path.suffix.lower() == ".npz" else names["label"])
     if model is not None and path.is_dir() and image is None:
-        raise InputError(f"{path} is a folder, but this model has not learned from pictures: give it a table")
-    text = model is not None and model.labels_.dtype.kind == "U"  # what is 7 or 007 then is said by the model
+        raise InputError(f"{path} is a folder, but this model was not trained on images: give it a table")
+    text = model is not None and model.labels_.dtype.kind == "U"  # then 7 and 007 are strings
     samples = read_any(
         path, needed=needed, image=image or (28, 28), task_column=task_column, text_labels=text, **chosen
     )
@@ -149,17 +149,17 @@ def read(
 
 
 def _check(samples: Samples, model: Model, path: Path) -> None:
-    """Refuse features that are not those of the model."""
+    """Refuse features that do not match the model's."""
     known = getattr(model, "feature_names_in_", None)
     if samples.names is not None and known is not None:
         _check_names(list(samples.names), known.tolist(), path)
     if samples.x.shape[1] != model.n_features_in_:
         raise InputError(
-            f"{path} has {samples.x.shape[1]} features, but this model has learned from {model.n_features_in_}"
+            f"{path} has {samples.x.shape[1]} features, but this model was trained on {model.n_features_in_}"
         )
     image = image_of(model)
     if samples.image is not None and image is not None and samples.image != image:
-        raise InputError(f"{path} has pictures of {_shape(samples.image)}, but this model's are {_shape(image)}")
+        raise InputError(f"{path} has images of {_shape(samples.image)}, but this model's are {_shape(image)}")
     try:
         model.features_.check(samples.x)
     except InputError as error:
@@ -171,20 +171,21 @@ def _check_names(found: list[str], known: list[str], path: Path) -> None:
     foreign = [name for name in found if name not in known]
     if missing:
         raise InputError(
-            f"{path} has no column {missing[0]!r}, which this model has learned from"
+            f"{path} has no column {missing[0]!r}, which this model was trained on"
             + (f" ({len(missing)} such columns are missing)" if len(missing) > 1 else "")
             + (f"; it has a column {foreign[0]!r} that the model does not know" if foreign else "")
         )
     if foreign:
         raise InputError(
-            f"{path} has a column {foreign[0]!r} that this model has not learned from: leave it out, or name it with "
-            "--label if it has the labels"
+            f"{path} has a column {foreign[0]!r} that this model was not trained on: leave it out, or pass "
+            "--label if it holds the labels"
         )
     for i, (name, right) in enumerate(zip(found, known, strict=True)):
         if name != right:
             raise InputError(
-                f"{path} has its columns in another order: feature {i + 1} is {name!r}, but for this model it is "
-                f"{right!r}. Write the columns in the order {', '.join(known[:10])}{', …' if len(known) > 10 else ''}"
+                f"{path} has its columns in a different order: feature {i + 1} is {name!r}, but for this model "
+                f"it is {right!r}. Put the columns in the order "
+                f"{', '.join(known[:10])}{', …' if len(known) > 10 else ''}"
             )
 
 
@@ -203,7 +204,7 @@ def as_features(samples: Samples) -> Any:
 
 @contextmanager
 def plain_errors() -> Iterator[None]:
-    """Have what scikit-learn refuses be an error of the user's, and features without names be no warning."""
+    """Turn scikit-learn's errors into user errors, and hide its warning about missing feature names."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="X (has|does not have valid) feature names")
         try:
@@ -215,7 +216,7 @@ def plain_errors() -> Iterator[None]:
 
 
 def print_memory(memories: Sequence[Memory], lessons: Sequence[Lesson]) -> None:
-    """Print how well each class is remembered, and what the columns mean."""
+    """Print how well each class is remembered, and a legend for the columns."""
     known = [name for name in LEGEND if any(getattr(memory, name) is not None for memory in memories)]
     out.print()
     out.print(_memory_table(memories, known))
@@ -244,12 +245,12 @@ def _percent(share: float | None) -> str:
 
 
 LEGEND = {
-    "tested": "tested: held-out samples that were answered right when it was learned",
-    "kept": "kept: an estimate of what is left of that",
+    "tested": "tested: accuracy on held-out samples when it was learned",
+    "kept": "kept: estimate of how much of that is left",
     "dreamt": "dreamt: its share of what is replayed",
 }
 EXACT = "learned in closed form: every class is known as well as if all data had been kept and learned at once"
-UNKNOWN = "only data can tell how well each class is remembered: relive evaluate"
+UNKNOWN = "without data there is no telling how well each class is remembered: use relive evaluate"
 
 
 def learned_how(iterations: int) -> str:

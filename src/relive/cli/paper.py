@@ -1,4 +1,4 @@
-"""``relive paper``: the paper's table as one command that goes on where it was stopped."""
+"""``relive paper``: the paper's table as one resumable command."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ def command(
     data_dir: sweeping.DATA_DIR = None,
     quiet: sweeping.QUIET = False,
 ) -> None:
-    """Run the paper's experiments and print its table with this machine's numbers beside the published ones.
+    """Run the paper's experiments and print its table with your numbers next to the published ones.
 
-    What is done already is skipped; interrupted at any moment, the same command goes on.
+    Finished runs are skipped; after an interrupt the same command resumes.
     """
     from relive.cli.table import show
 
@@ -84,9 +84,9 @@ def cell_specs(
         specs += specs_of([protocol], [scenario], [name], seeds, grid)
     if lacking:
         raise InputError(
-            "\n  ".join([f"{store.root} has no finished search of some of these settings; first run:", *lacking])
+            "\n  ".join([f"{store.root} has no finished grid search for some of these settings; first run:", *lacking])
             + "".join(f"\nleft out: {error}" for error in damaged)
         )
     if not specs:
-        raise InputError("there is nothing to run: the chosen methods do not work in the chosen scenarios")
+        raise InputError("there is nothing to run: none of the chosen methods works in the chosen scenarios")
     return specs

@@ -1,4 +1,4 @@
-"""``relive predict``: what a model says about one's own data."""
+"""``relive predict``: a model's predictions on the user's own data."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ OUTPUT = Annotated[
 FORMAT = Annotated[str | None, typer.Option("--format", help="csv or json.", show_default="by FILE's name, else csv")]
 TASK = Annotated[str | None, typer.Option(metavar="NAME", help="In Task-IL: the task whose classes to choose from.")]
 TASK_COLUMN = Annotated[
-    str | None, typer.Option(metavar="COLUMN", help="In Task-IL: the column, or array in NPZ, with each sample's task.")
+    str | None, typer.Option(metavar="COLUMN", help="In Task-IL: the column, or NPZ array, with each sample's task.")
 ]
 REJECT = Annotated[
     str | None,
     typer.Option(
         metavar="SHARE",
-        help="Answer unknown where a sample is less usual than all but SHARE (5%, 0.05) of those learned.",
-        show_default="always a class",
+        help="Answer unknown for samples less typical than all but SHARE (5%, 0.05) of those learned.",
+        show_default="always predict a class",
     ),
 ]
-PROBA = Annotated[bool, typer.Option("--proba", help="Also the probability of every class.")]
+PROBA = Annotated[bool, typer.Option("--proba", help="Also write the probability of every class.")]
 FORMATS = ("csv", "json")
-FORMULA = ("=", "+", "-", "@")  # how one begins for a spreadsheet
+FORMULA = ("=", "+", "-", "@")  # how a formula starts in a spreadsheet
 
 EXAMPLES = """Examples:
 
@@ -67,7 +67,7 @@ def command(
     y: models.Y = None,
     allow_code: models.ALLOW_CODE = False,
 ) -> None:
-    """Print the class of every sample, in the order of DATA. If DATA has labels, the accuracy is said on stderr."""
+    """Print the class of every sample, in the order of DATA. If DATA has labels, the accuracy goes to stderr."""
     from relive.classifier.labels import spoken
 
     output_format = _format(output, output_format)
@@ -94,32 +94,32 @@ def command(
         sys.stdout.write(shown(text) if sys.stdout.isatty() else text)
     else:
         try:
-            write_atomic(output, text.encode(errors="backslashreplace"))  # a file's name may be no text
+            write_atomic(output, text.encode(errors="backslashreplace"))  # a file name may not be valid text
         except OSError as error:
             raise ReliveError(f"cannot write {output}: {error.strerror or error}") from error
     _remark(classifier, samples, answers, refused)
 
 
 def _format(output: Path | None, output_format: str | None) -> str:
-    """Return how to write: as was asked for, or by the file's name."""
+    """Return the output format: as requested, or from the file's name."""
     chosen = output_format or (output.suffix.removeprefix(".") if output else "csv")
     if chosen in FORMATS:
         return chosen
     if output_format is None:
-        raise InputError(f"{output} ends neither with .csv nor with .json: say which with --format")
+        raise InputError(f"{output} ends with neither .csv nor .json: choose one with --format")
     raise unknown("format", chosen, FORMATS)
 
 
 def _check_output(output: Path, model: Path, data: Path) -> None:
-    """Refuse an output that cannot be, or that would take the place of what is read."""
+    """Refuse an invalid output path, or one that would overwrite an input."""
     if not output.parent.is_dir():
         raise InputError(f"cannot write {output}: there is no directory {output.parent}")
     if any(path.exists() and output.exists() and path.samefile(output) for path in (model, data)):
-        raise InputError(f"--output {output} would take the place of what is read: choose another name")
+        raise InputError(f"--output {output} would overwrite an input file: choose another name")
 
 
 def tasks_of_samples(model: Model, samples: Samples, task: str | None) -> Any:
-    """Return the task, or each sample's, under the name that the model has for it; a task without one has a number."""
+    """Return the task, or each sample's, as the model names it; an unnamed task has a number."""
     from relive.core.scenarios import SCENARIOS
 
     names = {str(lesson.name): lesson.name for lesson in model.lessons_}
@@ -127,14 +127,14 @@ def tasks_of_samples(model: Model, samples: Samples, task: str | None) -> Any:
         return [names.get(str(name), name) for name in samples.tasks]
     if task is None and SCENARIOS[model.scenario].needs_task:
         raise InputError(
-            f"this model is one for Task-IL, where the task is given: --task NAME, one of {', '.join(names)}, "
-            "or --task-column COLUMN"
+            f"this is a Task-IL model, which needs the task: pass --task NAME, one of {', '.join(names)}, or "
+            "--task-column COLUMN"
         )
     return names.get(task, task) if task is not None else None
 
 
 def share_from(text: str) -> float:
-    """Return the share that a text says.
+    """Parse a share.
 
     >>> share_from("5%"), share_from("0.05")
     (0.05, 0.05)
@@ -147,7 +147,7 @@ def share_from(text: str) -> float:
 
 
 def _written(kind: str, samples: Samples, answers: list[Any], classes: Array, probabilities: Array | None) -> str:
-    """Return the answers as CSV or JSON."""
+    """Format the answers as CSV or JSON."""
     files = samples.files or [None] * len(answers)
     shares = probabilities.tolist() if probabilities is not None else [None] * len(answers)
     rows = list(zip(files, answers, shares, strict=True))
@@ -163,7 +163,7 @@ def _written(kind: str, samples: Samples, answers: list[Any], classes: Array, pr
 
 
 def _no_formula(value: Any) -> Any:
-    """Return a text so that no spreadsheet takes it for a formula and runs it; JSON has it as it is.
+    """Return text that a spreadsheet does not run as a formula; JSON keeps it unchanged.
 
     >>> _no_formula("=cmd()"), _no_formula("-1"), _no_formula("-rose")
     ("'=cmd()", '-1', "'-rose")
@@ -189,7 +189,7 @@ def _json_row(file: str | None, answer: Any, share: list[float] | None, classes:
 
 
 def _remark(model: Model, samples: Samples, answers: Array, refused: Array) -> None:
-    """Say on stderr how many answers are refused or right, and which labels the model has never met."""
+    """Report on stderr how many answers are refused or correct, and which labels the model has never seen."""
     from relive.classifier.labels import kind_of
 
     if refused.any():
@@ -203,4 +203,4 @@ def _remark(model: Model, samples: Samples, answers: Array, refused: Array) -> N
     err.print(f"accuracy {100 * correct / len(right):.2f} % ({correct} of {len(right)})")
     foreign = sorted(set(samples.y.astype(right.dtype).tolist()) - set(known.tolist()))
     if foreign:
-        err.print(f"note: the model has never met {', '.join(map(str, foreign))}")
+        err.print(f"note: the model has never seen {', '.join(map(str, foreign))}")

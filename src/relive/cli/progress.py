@@ -1,4 +1,4 @@
-"""How a run looks while it is under way: a live bar on a terminal, a line per finished task elsewhere."""
+"""Progress of a run: a live bar on a terminal, a line per finished task elsewhere."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class LiveObserver(Observer):
 
     def resumed(self, done: int) -> None:
         self.task_started(done)
-        self.console.print(f"going on after task {done} of {self.spec.tasks}")
+        self.console.print(f"resuming after task {done} of {self.spec.tasks}")
 
     def task_started(self, task: int) -> None:
         bound = "≥" if task == 0 and self.spec.tasks > 1 else ""  # nothing is replayed yet: later tasks cost more

@@ -11,8 +11,8 @@ from relive._util.errors import InputError
 from relive.cli.console import out
 from relive.cli.table import RUNS_DIR, whole_results
 
-OUTPUT = Annotated[Path, typer.Option(help="The page to write; its figures go into the folder figures/ beside it.")]
-DATA_DIR = Annotated[Path | None, typer.Option(help="Where MNIST lies, for the examples.")]
+OUTPUT = Annotated[Path, typer.Option(help="The page to write; its figures go into the folder figures/ next to it.")]
+DATA_DIR = Annotated[Path | None, typer.Option(help="Where MNIST is stored, for the examples.")]
 
 EXAMPLES = """Examples:
 
@@ -23,7 +23,7 @@ relive report --runs-dir reproduction --output site/report.html
 
 
 def command(runs_dir: RUNS_DIR = Path("runs"), output: OUTPUT = Path("report.html"), data_dir: DATA_DIR = None) -> None:
-    """Write a report of all finished runs that opens from disk, with no network; figures also as SVG and PNG."""
+    """Write a report of all finished runs as one page that opens from disk; figures also as SVG and PNG."""
     from relive.experiments.store import Store
     from relive.paper.tuned import tuned_of
     from relive.report.page import Report, read_explanations, write

@@ -1,4 +1,4 @@
-"""``relive run``: train one method on one protocol and scenario, and say how well it remembers."""
+"""``relive run``: train one method on one protocol and scenario, and report how well it remembers."""
 
 from __future__ import annotations
 
@@ -25,43 +25,42 @@ if TYPE_CHECKING:
 
 
 def _presets(name: str) -> str:
-    """Say what a field is on each protocol if it is not given."""
+    """Return the default of a field on each protocol."""
     return ", ".join(f"{facts.preset[name]} ({protocol})" for protocol, facts in PROTOCOLS.items())
 
 
 PROTOCOL = Annotated[
-    str, typer.Option(help=f"How data become tasks: {', '.join(PROTOCOLS)}, or your own, my_file.py:PROTOCOL.")
+    str, typer.Option(help=f"How data are split into tasks: {', '.join(PROTOCOLS)}, or your own, my_file.py:PROTOCOL.")
 ]
-SCENARIO = Annotated[str, typer.Option(help="What is known of tasks: task, domain or class.")]
+SCENARIO = Annotated[str, typer.Option(help="The scenario: task, domain or class.")]
 METHOD = Annotated[
     str, typer.Option(help="One of those that `relive methods` lists, or your own, my_file.py:MyMethod.")
 ]
 DATASET = Annotated[
     str,
     typer.Option(
-        help=f"{', '.join(DATASETS)}; or your own: a .npz, .csv or .parquet file, a folder of pictures with a "
+        help=f"{', '.join(DATASETS)}; or your own: a .npz, .csv or .parquet file, a folder of images with a "
         "sub-folder per class, or my_file.py:load."
     ),
 ]
 ENCODER = Annotated[
     str | None,
     typer.Option(
-        help="The network's first part: mlp, conv (for pictures), random (fixed random features), "
-        "random-flat (those of plain rows), inputs (none), or my_file.py:make, one of your own. "
-        "If not given, the method's own: mlp for most."
+        help="The encoder: mlp, conv (for images), random (fixed random features), random-flat (the same for plain "
+        "rows), inputs (none), or your own, my_file.py:make. By default the method's: mlp for most."
     ),
 ]
-OPTIMIZER = Annotated[str, typer.Option(help="What takes the steps: adam, sgd, or one of your own, my_file.py:Mine.")]
-DEVICE = Annotated[str, typer.Option(help="Where to compute: cpu, cuda, mps, or auto, a GPU if there is one.")]
-SEED = Annotated[int, typer.Option(help="Where all randomness comes from.")]
-TASKS = Annotated[int | None, typer.Option(help=f"Number of tasks: {_presets('tasks')} if not given.")]
-ITERS = Annotated[int | None, typer.Option(help=f"Steps per task: {_presets('iters')} if not given.")]
+OPTIMIZER = Annotated[str, typer.Option(help="The optimizer: adam, sgd, or your own, my_file.py:Mine.")]
+DEVICE = Annotated[str, typer.Option(help="Where to compute: cpu, cuda, mps, or auto (a GPU if there is one).")]
+SEED = Annotated[int, typer.Option(help="The random seed.")]
+TASKS = Annotated[int | None, typer.Option(help=f"Number of tasks; default: {_presets('tasks')}.")]
+ITERS = Annotated[int | None, typer.Option(help=f"Steps per task; default: {_presets('iters')}.")]
 LEARNING_RATE = Annotated[
-    float | None, typer.Option(help=f"Of the optimizer: {_presets('learning_rate')} if not given.")
+    float | None, typer.Option(help=f"Learning rate of the optimizer; default: {_presets('learning_rate')}.")
 ]
-HIDDEN = Annotated[int | None, typer.Option(help=f"Units in each hidden layer: {_presets('hidden')} if not given.")]
-BATCH_SIZE = Annotated[int | None, typer.Option(help="Rows per step: 128 if not given, as in the paper.")]
-LATENT = Annotated[int | None, typer.Option(help="Latent variables of the generators: 100 if not given.")]
+HIDDEN = Annotated[int | None, typer.Option(help=f"Units in each hidden layer; default: {_presets('hidden')}.")]
+BATCH_SIZE = Annotated[int | None, typer.Option(help="Rows per step; default: 128, as in the paper.")]
+LATENT = Annotated[int | None, typer.Option(help="Latent variables of the generators; default: 100.")]
 FIDELITY = Annotated[str, typer.Option(help="as_run (the 2018 code) or as_written (the paper's equations).")]
 CHOOSE = Annotated[
     list[str] | None,
@@ -70,20 +69,21 @@ CHOOSE = Annotated[
 SET = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", help="Change a setting of the method, e.g. c=0.1 with --method si. Repeatable.", metavar="NAME=VALUE"
+        "--set", help="Set a parameter of the method, e.g. c=0.1 with --method si. Repeatable.", metavar="NAME=VALUE"
     ),
 ]
-THREADS = Annotated[int, typer.Option(help="Threads of one matrix product.")]
-RUNS_DIR = Annotated[Path, typer.Option(help="Where runs are kept.")]
+THREADS = Annotated[int, typer.Option(help="Threads per matrix product.")]
+RUNS_DIR = Annotated[Path, typer.Option(help="The directory for runs.")]
 DATA_DIR = Annotated[
-    Path | None, typer.Option(help="Where the data set lies, or is to be stored; else the variable RELIVE_DATA says.")
+    Path | None,
+    typer.Option(help="Where data sets are stored; default: the variable RELIVE_DATA, or the user's cache directory."),
 ]
 QUIET = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
-AGAIN = Annotated[bool, typer.Option("--again", help="Do a finished run again, instead of showing its result.")]
+AGAIN = Annotated[bool, typer.Option("--again", help="Repeat a finished run instead of showing its result.")]
 SNAPSHOTS = Annotated[
-    bool, typer.Option("--snapshots", help="Keep a model file after each task, in the run's folder: for relive studio.")
+    bool, typer.Option("--snapshots", help="Keep a model file after each task in the run's folder, for relive studio.")
 ]
-JSON = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else there.")]
+JSON = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else.")]
 
 
 EXAMPLES = """Examples:
@@ -134,9 +134,9 @@ def command(
     snapshots: SNAPSHOTS = False,
     as_json: JSON = False,
 ) -> None:
-    """Train one method and print its accuracy on every task beside the paper's number.
+    """Train one method and print its accuracy on every task next to the paper's number.
 
-    Interrupted, the same command goes on after the last finished task; of a finished run it shows the result.
+    After an interrupt the same command resumes from the last finished task; for a finished run it shows the result.
     """
     from relive.experiments.spec import make_spec
     from relive.experiments.store import Store
@@ -170,7 +170,7 @@ def command(
 
 
 def _done_before(spec: RunSpec, store: Store, quiet: bool) -> RunResult | None:
-    """Return the result of a run that is finished already, if it is whole."""
+    """Return the result of a run that is already finished, if it is intact."""
     from relive._util.versions import provenance
     from relive.experiments.resultfile import DamagedResult
 
@@ -180,23 +180,23 @@ def _done_before(spec: RunSpec, store: Store, quiet: bool) -> RunResult | None:
         return None
     if result is not None and not quiet:
         same = "" if result.versions == provenance() else " with other versions or on another processor"
-        note(f"this run was done before{same}: this is its result; --again does it again")
+        note(f"this run was already done{same}, and this is its result; --again repeats it")
     return result
 
 
 def _lacks_snapshots(spec: RunSpec, store: Store, quiet: bool) -> bool:
-    """Say whether a run is done, but without snapshots."""
+    """Return whether a run is done, but without snapshots."""
     from relive.studio.snapshots import snapshots_in
 
     directory = store.directory(spec)
     lacks = (directory / "result.json").exists() and not snapshots_in(directory)
     if lacks and not quiet:
-        note("this run was done before without snapshots: it is done again")
+        note("this run was done before, without snapshots: it is repeated")
     return lacks
 
 
 def _without_effect(spec: RunSpec, chosen: Iterable[str]) -> str:
-    """Say which fidelity choices change nothing in this run."""
+    """Name the fidelity choices that change nothing in this run."""
     from relive.methods import method_facts
 
     method, protocol = method_facts(spec.method), protocol_facts(spec.protocol)
@@ -205,7 +205,7 @@ def _without_effect(spec: RunSpec, chosen: Iterable[str]) -> str:
 
 
 def pairs(option: str, texts: list[str] | None) -> dict[str, str]:
-    """Return NAME=VALUE texts as a dictionary."""
+    """Parse NAME=VALUE texts into a dictionary."""
     pairs: dict[str, str] = {}
     for text in texts or []:
         name, equals, value = text.partition("=")
@@ -226,7 +226,7 @@ def number(name: str, text: str) -> float:
 
 
 def _run(spec: RunSpec, store: Store, data_dir: Path | None, quiet: bool, again: bool, snapshots: bool) -> RunResult:
-    """Do a sweep of this one run in this process, and draw its pictures."""
+    """Do a sweep of this one run in this process, and draw its figures."""
     from relive.cli.progress import LiveObserver
     from relive.experiments.engines import InProcess
     from relive.experiments.execute import check_runs
@@ -238,7 +238,9 @@ def _run(spec: RunSpec, store: Store, data_dir: Path | None, quiet: bool, again:
 
     def refuse_to_wait(status: Status) -> None:
         if status.elsewhere:
-            raise InputError(f"this very run is under way in another process, in {directory}; wait for it or stop it")
+            raise InputError(
+                f"this run is already in progress in another process, in {directory}; wait for it or stop it"
+            )
 
     data = check_runs([spec], data_dir, quiet=quiet)[spec.dataset]
     observer = Observer() if quiet else LiveObserver(spec, err)
@@ -251,14 +253,14 @@ def _run(spec: RunSpec, store: Store, data_dir: Path | None, quiet: bool, again:
         raise typer.Exit(130) from None
     result = store.load(spec)
     assert result is not None
-    from relive.report.pictures import draw_run  # a second to import: not before the training
+    from relive.report.pictures import draw_run  # takes a second to import: only after training
 
     draw_run(result, store.samples(spec), directory)
     return result
 
 
 def _what_was_kept(spec: RunSpec, store: Store) -> str:
-    """Say what an interrupted run leaves behind."""
+    """Describe what an interrupted run leaves behind."""
     from relive._util.versions import versions
     from relive.experiments.checkpoint import FileCheckpoint
 
@@ -269,11 +271,11 @@ def _what_was_kept(spec: RunSpec, store: Store) -> str:
     if kept is None:
         return f"stopped before the first of {spec.tasks} tasks was finished: nothing was kept."
     done = len(kept[1].matrix)
-    return f"stopped. Kept: {done} finished of {spec.tasks} tasks, in {directory}; the same command goes on from there."
+    return f"stopped. Kept: {done} finished of {spec.tasks} tasks, in {directory}; the same command resumes from there."
 
 
 def _show(result: RunResult, directory: Path) -> None:
-    """Print each task's accuracy, the average beside the paper's, and where everything is."""
+    """Print each task's accuracy, the average next to the paper's, and where the files are."""
     spec = result.spec
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("task")
@@ -297,7 +299,7 @@ def _show(result: RunResult, directory: Path) -> None:
 
 
 def _published(spec: RunSpec) -> str:
-    """Say the paper's number, and what of this run is not as in the paper; of other data sets it has none."""
+    """Return the paper's number and how this run differs from the paper; empty for other data sets."""
     from relive.experiments.spec import make_spec
 
     cell = PUBLISHED.get((spec.protocol, spec.scenario, spec.method))
@@ -318,5 +320,5 @@ def _published(spec: RunSpec) -> str:
     if mine["fidelity"] != preset["fidelity"]:
         changed.append(name_of(spec.fidelity))
     if changed:
-        return f"   not as in the paper ({', '.join(changed)}), which has {published}"
+        return f"   differs from the paper ({', '.join(changed)}), which has {published}"
     return f"   paper: {published}"

@@ -12,16 +12,16 @@ from relive._util.errors import InputError, ReliveError
 from relive.cli import models
 from relive.cli.console import err, out
 
-HOST = Annotated[str, typer.Option(help="Where to listen; anything but this machine itself needs --token.")]
-PORT = Annotated[int, typer.Option(min=0, max=65535, help="0 for any that is free.")]
+HOST = Annotated[str, typer.Option(help="The address to listen on; any address but this machine's own needs --token.")]
+PORT = Annotated[int, typer.Option(min=0, max=65535, help="0 for any free port.")]
 TOKEN = Annotated[
     str | None,
     typer.Option(
-        envvar="RELIVE_TOKEN", help="What requests must have: Authorization: Bearer TOKEN.", show_default="none"
+        envvar="RELIVE_TOKEN", help="Requests must then send Authorization: Bearer TOKEN.", show_default="none"
     ),
 ]
-MAX_SAMPLES = Annotated[int, typer.Option(min=1, help="Samples that one request may ask about.")]
-MAX_BODY = Annotated[int, typer.Option(min=1, help="Bytes that one request may send.")]
+MAX_SAMPLES = Annotated[int, typer.Option(min=1, help="Samples allowed in one request.")]
+MAX_BODY = Annotated[int, typer.Option(min=1, help="Bytes allowed in one request.")]
 
 EXAMPLES = """Examples:
 
@@ -44,10 +44,10 @@ def command(
     max_body: MAX_BODY = 16_000_000,
     allow_code: models.ALLOW_CODE = False,
 ) -> None:
-    """Answer POST /predict, GET /model and GET /healthz; GET /docs describes them. Ctrl-C ends it.
+    """Serve POST /predict, GET /model and GET /healthz; GET /docs describes them. Stop with Ctrl-C.
 
-    When MODEL is replaced (relive fit does so), the next request is answered by the new one; a damaged one is refused
-    with a message, and the one before goes on.
+    When MODEL is replaced (as relive fit does), the next request is answered by the new version; a damaged file is
+    refused with a message, and the previous version stays in service.
     """
     try:
         import uvicorn
@@ -62,11 +62,13 @@ def command(
     from relive.serving.watched import Watched
 
     if token is not None and not token.strip():
-        raise InputError("the token is empty: give one that nobody can guess, such as `openssl rand -hex 16` prints")
+        raise InputError(
+            "the token is empty: choose one that cannot be guessed, for example with `openssl rand -hex 16`"
+        )
     if not is_loopback(host) and token is None:
         raise InputError(
-            f"--host {host} can be reached from other machines: give a token that requests must have, with --token or "
-            "in RELIVE_TOKEN, or leave --host out"
+            f"--host {host} can be reached from other machines: set a token that requests must send, with "
+            "--token or RELIVE_TOKEN, or leave --host out"
         )
     watched = Watched(models.real(model), allow_code, lambda message: err.print(message))
     hosts = frozenset({"localhost", "127.0.0.1", "::1", host.lower()}) if is_loopback(host) else None
@@ -74,14 +76,14 @@ def command(
     listening = listening_on(host, port)
     config = uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off", timeout_graceful_shutdown=5)
     name = f"[{host}]" if ":" in host else host
-    out.print(f"serving   {model} on http://{name}:{listening.getsockname()[1]} (Ctrl-C ends it)")
+    out.print(f"serving   {model} on http://{name}:{listening.getsockname()[1]} (stop with Ctrl-C)")
     with suppress(KeyboardInterrupt), listening:
         uvicorn.Server(config).run(sockets=[listening])
     out.print("stopped.")
 
 
 def listening_on(host: str, port: int) -> socket.socket:
-    """Return a socket that listens; it says why if it cannot."""
+    """Return a listening socket; raises an error that says why if it cannot."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family, backlog=1024)

@@ -1,4 +1,4 @@
-"""``relive studio``: a local page where forgetting and replay can be seen."""
+"""``relive studio``: a local page that makes forgetting and replay visible."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from relive._util.errors import DataError, InputError, ReliveError
 from relive.cli import run, sweeping
 from relive.cli.console import err, note, out
 
-HOST = Annotated[str, typer.Option(help="Where to listen; other machines can reach anything but this one itself.")]
-PORT = Annotated[int, typer.Option(min=0, max=65535, help="0 for any that is free.")]
-NO_OPEN = Annotated[bool, typer.Option("--no-open", help="Do not open the page in the browser.")]
-MODELS_DIR = Annotated[Path, typer.Option(help="Where the model files are that the page teaches and asks.")]
-DEMO = Annotated[
-    bool, typer.Option("--demo", help="First make a pair of small runs to look at: fine-tuning and replay.")
+HOST = Annotated[
+    str, typer.Option(help="The address to listen on; any address but this machine's own can be reached by others.")
 ]
+PORT = Annotated[int, typer.Option(min=0, max=65535, help="0 for any free port.")]
+NO_OPEN = Annotated[bool, typer.Option("--no-open", help="Do not open the page in the browser.")]
+MODELS_DIR = Annotated[Path, typer.Option(help="The folder of model files shown on the page.")]
+DEMO = Annotated[bool, typer.Option("--demo", help="First train two small runs to look at: fine-tuning and replay.")]
 DEMO_DATASET = Annotated[
     str | None,
-    typer.Argument(metavar="[DATASET]", help="Of --demo: digits (a minute, if not given) or mnist (some minutes)."),
+    typer.Argument(metavar="[DATASET]", help="For --demo: digits (a minute; the default) or mnist (a few minutes)."),
 ]
 
 EXAMPLES = """Examples:
@@ -50,10 +50,10 @@ def command(
     no_open: NO_OPEN = False,
     demo: DEMO = False,
 ) -> None:
-    """Open a page on this machine that shows runs as they learn, what they forget and what they replay.
+    """Open a local page that shows runs as they learn, what they forget and what they replay.
 
-    It needs no network. The address that is printed has a token in it, which every request must have. Ctrl-C ends it,
-    and the runs that it started; finished tasks are kept.
+    It needs no network. The printed address contains a token that every request must have. Ctrl-C stops it and the
+    runs it started; finished tasks are kept.
     """
     try:
         import uvicorn  # noqa: F401
@@ -81,15 +81,15 @@ def command(
         _make_demo([run_words(spec) for spec in first_specs(dataset)], runs_dir, data_dir)
     if not is_loopback(host):
         note(
-            f"other machines can reach {host}. What is sent is not encrypted: whoever sees the address with its token "
-            "can start runs and change models here"
+            f"other machines can reach {host}, and traffic is not encrypted: anyone who sees the address with "
+            "its token can start runs and change models here"
         )
     token = secrets.token_urlsafe(24)
     hosts = frozenset({"localhost", "127.0.0.1", "::1", host.lower()}) if is_loopback(host) else None
     app = make_app(Places(store, models_dir, data_dir), hosts, token)
     listening = listening_on(host, port)
     page = address(host, listening, token)
-    out.print(f"studio    {runs_dir} (Ctrl-C ends it)")
+    out.print(f"studio    {runs_dir} (stop with Ctrl-C)")
     out.print(page)
     sys.stdout.flush()
     if not no_open:
@@ -112,10 +112,10 @@ def _check_data(dataset: str, data_dir: Path | None) -> None:
 
 
 def _make_demo(commands: list[list[str]], runs_dir: Path, data_dir: Path | None) -> None:
-    """Do the runs of the demonstration side by side, those that are not done yet."""
+    """Do the demonstration's unfinished runs side by side."""
     where = ["--runs-dir", str(runs_dir), *(["--data-dir", str(data_dir)] if data_dir is not None else [])]
     words = [[sys.executable, "-m", "relive", *each, *where, "--snapshots", "--quiet"] for each in commands]
-    err.print("making two small runs, fine-tuning and replay; the page opens when they are done")
+    err.print("training two small runs, fine-tuning and replay; the page opens when they are done")
     processes = [subprocess.Popen(each, stdout=subprocess.DEVNULL) for each in words]
     try:
         codes = [process.wait() for process in processes]
@@ -124,4 +124,4 @@ def _make_demo(commands: list[list[str]], runs_dir: Path, data_dir: Path | None)
             process.wait()  # Ctrl-C went to them too
         raise
     if any(codes):
-        raise ReliveError("the runs of the demonstration failed, see above")
+        raise ReliveError("the demonstration runs failed, see above")

@@ -1,4 +1,4 @@
-"""How a sweep looks while it is under way, and how it ends: what ``relive paper`` and ``relive grid`` share."""
+"""What ``relive paper`` and ``relive grid`` share: how a sweep looks while it runs, and how it ends."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from relive.experiments.store import Store
     from relive.experiments.sweep import Status
 
-WORKERS = Annotated[int | None, typer.Option(help="Runs at a time: as many as cores if not given.")]
-ENGINE = Annotated[str, typer.Option(help="Where runs are done: local or dask.")]
+WORKERS = Annotated[int | None, typer.Option(help="Runs at a time; default: one per core.")]
+ENGINE = Annotated[str, typer.Option(help="Where runs are executed: local or dask.")]
 FROM = Annotated[
     list[Path] | None,
     typer.Option("--from", help="A ledger or runs directory whose results count as done. Repeatable."),
@@ -35,11 +35,11 @@ SCHEDULER = Annotated[str | None, typer.Option(help="The Dask scheduler, e.g. tc
 RUNS_DIR = run.RUNS_DIR
 DATA_DIR = run.DATA_DIR
 QUIET = run.QUIET
-SIGN_OF_LIFE = 300.0  # seconds without one, where there is no live table
+SIGN_OF_LIFE = 300.0  # seconds between lines where there is no live table
 
 
 def make_engine(name: str, workers: int | None, scheduler: str | None) -> Engine:
-    """Return the engine that was asked for."""
+    """Return the requested engine."""
     from relive.experiments.engines import LocalEngine
 
     if name not in ("local", "dask"):
@@ -51,17 +51,17 @@ def make_engine(name: str, workers: int | None, scheduler: str | None) -> Engine
     if scheduler is None:
         raise InputError("--engine dask needs --scheduler, e.g. --scheduler tcp://127.0.0.1:8786")
     if workers is not None:
-        raise InputError(f"--workers {workers} is for --engine local; a Dask cluster has the workers that it has")
+        raise InputError(f"--workers {workers} is for --engine local; a Dask cluster has its own workers")
     from relive.experiments.dask_engine import DaskEngine
 
-    for speaker in ("distributed", "tornado"):  # what they say of a lost scheduler, with tracebacks, the engine says
+    for speaker in ("distributed", "tornado"):  # the engine reports a lost scheduler itself, without their tracebacks
         logger = logging.getLogger(speaker)
         logger.handlers, logger.propagate = [logging.NullHandler()], False
     return DaskEngine(scheduler)
 
 
 def make_store(runs_dir: Path, taken_from: list[Path] | None) -> Store:
-    """Return the store of a runs directory, which also has what is done elsewhere."""
+    """Return the store of a runs directory, including results from elsewhere."""
     from relive.experiments.store import Store
 
     for path in taken_from or []:
@@ -79,27 +79,27 @@ def sweep(
     *,
     snapshots: bool = False,
 ) -> None:
-    """Do all runs that are not done yet, showing how it goes; failures end the program with exit code 1."""
+    """Do all unfinished runs, showing progress; failures end the program with exit code 1."""
     from relive.experiments.execute import check_runs
     from relive.experiments.sweep import Sweep
     from relive.experiments.worker import work
     from relive.studio.snapshots import work_with_snapshots
 
     if snapshots and not engine.shares_files:
-        raise InputError("--snapshots needs --engine local: workers elsewhere do not see the runs directory")
+        raise InputError("--snapshots needs --engine local: remote workers cannot see the runs directory")
     display, runs_dir = Display(quiet), store.root
     do = work_with_snapshots if snapshots else work
     job = Sweep(specs, store, engine, str(data_dir) if data_dir else None, do, note=note)
-    check_runs(job.left(), data_dir, quiet=quiet)  # data are fetched here, rather than by every worker at the same time
+    check_runs(job.left(), data_dir, quiet=quiet)  # download data here, not in every worker at the same time
     try:
         with display:
             status = job.run(display.update)
     except KeyboardInterrupt:
         engine.shutdown(wait=False, cancel_futures=True)
         done, total = job.status.done, job.status.total
-        tasks = ", and the finished tasks of those under way," if engine.shares_files else ""
+        tasks = ", and the finished tasks of those in progress," if engine.shares_files else ""
         kept = f"{done} finished of {total} runs{tasks} in {runs_dir}"
-        err.print(f"stopped. Kept: {kept}; the same command goes on from there.")
+        err.print(f"stopped. Kept: {kept}; the same command resumes from there.")
         raise typer.Exit(130) from None
     for failure in status.failures:
         err.say("failed:", f"{failure.spec.name}\n{failure.trace}", "bold red")
@@ -109,14 +109,14 @@ def sweep(
 
 
 class Display:
-    """A live table on a terminal, a line per change or some minutes elsewhere, nothing if quiet."""
+    """A live table on a terminal, otherwise a line per change or every few minutes, nothing if quiet."""
 
     def __init__(self, quiet: bool) -> None:
         self.quiet = quiet
         self.live = Live(console=err, auto_refresh=False, transient=True)
         self.start = time.monotonic()
         self.waiting_for = ""
-        self.done = -1  # so that the first line says how much there is to do
+        self.done = -1  # so that the first line shows the total
         self.last_line = self.start
 
     def __enter__(self) -> Display:
@@ -128,7 +128,7 @@ class Display:
         self.live.stop()
 
     def update(self, status: Status) -> None:
-        """Show how the sweep stands."""
+        """Show the state of the sweep."""
         if status.waiting_for != self.waiting_for and status.waiting_for and not self.quiet:
             err.print(f"waiting for {status.waiting_for}")
         self.waiting_for = status.waiting_for
@@ -140,7 +140,7 @@ class Display:
         self.done = status.done
 
     def _left(self, status: Status) -> str:
-        gained = status.done_share - status.found_share  # what was there before says nothing about the speed
+        gained = status.done_share - status.found_share  # results found at the start say nothing about the speed
         if gained <= 0:
             return "time left: not known yet"
         seconds = (time.monotonic() - self.start) * (1 - status.done_share) / gained

@@ -1,4 +1,4 @@
-"""``relive table``: one of the paper's tables, with this machine's numbers beside the published ones."""
+"""``relive table``: one of the paper's tables, with this machine's numbers next to the published ones."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from relive.experiments.store import Store
 
 PROTOCOL = Annotated[
-    str, typer.Option(help="split or permuted, which the paper has; of any other, your runs are shown side by side.")
+    str, typer.Option(help="split or permuted, as in the paper; for any other, your runs are shown side by side.")
 ]
 TUNED = Annotated[bool, typer.Option("--tuned", help="Runs with the settings that `relive grid` chose.")]
 FORMAT = Annotated[str, typer.Option("--format", help="text, markdown, latex, json or csv.")]
-RUNS_DIR = Annotated[Path, typer.Option(help="Where runs are kept.")]
+RUNS_DIR = Annotated[Path, typer.Option(help="The directory for runs.")]
 
 EXAMPLES = """Examples:
 
@@ -38,7 +38,7 @@ def command(
     output_format: FORMAT = "text",
     runs_dir: RUNS_DIR = Path("runs"),
 ) -> None:
-    """Print mean ± SEM and n of every cell, the published cell beside it, and whether they differ."""
+    """Print mean ± SEM and n of every cell next to the published one, and whether they differ."""
     from relive.experiments.store import Store
 
     show(protocol, Store(runs_dir), tuned, output_format)
@@ -66,19 +66,19 @@ def show(protocol: str, store: Store, tuned: bool = False, output_format: str = 
     in_order = sum(r.spec.seed == IN_ORDER.get(protocol) for r in paper)
     left_out = sum(r.spec.protocol == protocol for r in results) - len(paper)
     for n, why in (
-        (left_out, "not of the paper's data set, size or fidelity"),
-        (in_order, f"with seed {IN_ORDER.get(protocol)} the digits are in order, with every other they are shuffled"),
+        (left_out, "not with the paper's data set, size or fidelity"),
+        (in_order, f"with seed {IN_ORDER.get(protocol)} the digits are in order, with every other seed shuffled"),
     ):
         if n:
             what = "1 finished run is" if n == 1 else f"{n} finished runs are"
             note(f"{what} not in this table: {why}; relive report lists all runs")
     codes = {run.versions.get("code") for cell in table.cells.values() for run in cell.runs}
     if len(codes) > 1:
-        note(f"these runs were made by {len(codes)} versions of the code; relive report says which")
+        note(f"these runs were made by {len(codes)} versions of the code; relive report lists them")
 
 
 def _show_own(protocol: str, results: list[RunResult], tuned: bool, output_format: str) -> None:
-    """Print the runs of a protocol that the paper does not have, those that can be compared side by side."""
+    """Print comparable runs of a protocol that the paper does not have side by side."""
     from relive.data.catalogue import PROTOCOLS
     from relive.experiments.compare import side_by_side
     from relive.report import own_runs
@@ -88,8 +88,8 @@ def _show_own(protocol: str, results: list[RunResult], tuned: bool, output_forma
         raise unknown("protocol", protocol, {**PROTOCOLS, **{result.protocol_title: None for result in results}})
     if tuned or output_format not in ("text", "markdown"):
         raise InputError(
-            f"the paper has no table of {protocol}: its runs are shown as text or markdown, without --tuned; relive "
-            "compare writes json and csv"
+            f"the paper has no table for {protocol}: its runs are shown as text or markdown, without --tuned; "
+            "relive compare writes json and csv"
         )
     if not mine:
         note(f"there are no finished runs of {protocol} yet; start with: relive run --protocol {protocol}")
@@ -101,7 +101,7 @@ def _show_own(protocol: str, results: list[RunResult], tuned: bool, output_forma
 
 
 def whole_results(store: Store) -> tuple[list[RunResult], list[str]]:
-    """Return the results in a store, and what is wrong with the others, which is also said on stderr."""
+    """Return the intact results in a store and the problems with the others, which are also printed on stderr."""
     from relive.experiments.spec import register_methods_in
 
     runs_dir = store.root

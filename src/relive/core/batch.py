@@ -84,7 +84,7 @@ def concat(parts: list[Batch]) -> Batch:
     first = parts[0]
     shared = all(part.x is first.x for part in parts)
     if not shared and any(part.source is not None for part in parts):
-        raise ValueError("rows that share inputs can only be joined with rows about the same inputs")
+        raise ValueError("rows that share inputs can only be joined with rows of the same inputs")
     every = torch.arange(len(first.x), device=first.x.device)
     return Batch(
         first.x if shared else torch.cat([part.x for part in parts]),

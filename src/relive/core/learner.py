@@ -165,8 +165,8 @@ class Learner:
         """
         if len(tasks) != self.seen + 1:
             raise InputError(
-                f"learn was given {len(tasks)} tasks after {self.seen} learned ones: give all tasks so far, "
-                f"the new one last, as in learn(tasks[:{self.seen + 1}], iterations)"
+                f"learn got {len(tasks)} tasks after {self.seen} learned ones: pass all tasks so far, the new "
+                f"one last, as in learn(tasks[:{self.seen + 1}], iterations)"
             )
         self._follow(Together(*self._stream(tasks)), iterations, on_step)
 
@@ -184,8 +184,8 @@ class Learner:
         """
         if len(tasks) < self.seen or shares.shape[1] != len(tasks):
             raise InputError(
-                f"learn_blend was given {len(tasks)} tasks and the shares of {shares.shape[1]} after {self.seen} met "
-                "ones: give all tasks so far, and a share of each"
+                f"learn_blend got {len(tasks)} tasks and the shares of {shares.shape[1]} after {self.seen} "
+                "seen ones: pass all tasks so far, and a share for each"
             )
         self._follow(Blend(*self._stream(tasks), shares), len(shares), on_step)
 
@@ -240,8 +240,8 @@ class Learner:
             if "more than 1 value per channel" not in str(error):
                 raise
             raise InputError(
-                "batch normalisation needs at least 2 rows in a step, and here is 1: give a larger batch_size, and "
-                "tasks of more than one sample"
+                "batch normalisation needs at least 2 rows per step, but got 1: use a larger batch_size, and "
+                "tasks with more than one sample"
             ) from error
         if not isinstance(loss, Tensor) or loss.numel() != 1:
             raise self._wrong("loss", loss, "a tensor of one number")
@@ -259,8 +259,8 @@ class Learner:
         self._at_first = None
         if not (all(t.isfinite().all() for t in self.optimizer.parameters) and self.method.is_finite()):
             raise ReliveError(
-                "training diverged in the task's last step: not all of what was learned is finite. "
-                "Lower the method's strength or the learning rate"
+                "training diverged in the task's last step: some parameters are not finite. Lower the "
+                "method's strength or the learning rate"
             )
 
     def _warn_of_lost(self, at_first: dict[str, list[Tensor]]) -> None:
@@ -269,9 +269,9 @@ class Learner:
         names = [name for name, before in at_first.items() if not same(before, tensors_in(now.get(name)))]
         if names:
             warnings.warn(
-                f"{type(self.method).__name__} has changed {', '.join(names)} while it learned, and its state() returns"
-                " nothing: after a pause, in a copy and in a loaded model they are as at first, and results differ. "
-                "Return what later tasks need in state(), take it back in load_state(), and drop the rest in "
+                f"{type(self.method).__name__} changed {', '.join(names)} while learning, but its state() "
+                "returns nothing: they are lost when resuming, copying or loading, and results will differ. "
+                "Return what later tasks need in state(), restore it in load_state(), and reset the rest in "
                 "after_task()",
                 stacklevel=2,
             )
@@ -344,7 +344,7 @@ class Learner:
             bounded = tensor.dtype == torch.float32 and not name.endswith("bias")  # a bias switches a unit off
             most = schema.WEIGHT if bounded else math.inf
             if name.startswith(("net.", "method.")) and not bool((tensor.isfinite() & (tensor.abs() <= most)).all()):
-                raise InputError(f"{name} has numbers that are not finite, or as good as infinite")
+                raise InputError(f"{name} has numbers that are not finite, or too large")
         self.optimizer.check_state(state)
 
     def restore(self, state: dict[str, Tensor]) -> None:

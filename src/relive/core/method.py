@@ -106,7 +106,7 @@ class Method:
         For methods that ``can_unlearn``. The whole part is given, since the last bits of a row's features depend on the
         rows that they are computed with.
         """
-        raise NotImplementedError(f"{type(self).__name__} cannot take back what it has learned")
+        raise NotImplementedError(f"{type(self).__name__} cannot unlearn samples")
 
     def usual_temperature(self, n_classes: int) -> float:
         """Return the temperature that calibrates probabilities of so many classes best, as far as is known."""

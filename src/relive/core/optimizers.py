@@ -61,7 +61,7 @@ class Optimizer(ABC):
         for name in self.state():
             never_negative = name.removeprefix(f"{self.name}.").startswith(self.never_negative)
             if not bool((state[name] >= 0 if never_negative else state[name].isfinite()).all()):
-                raise InputError(f"{name} has numbers that no training leads to")
+                raise InputError(f"{name} has impossible values")
 
     @torch.no_grad()
     def load_state(self, state: dict[str, Tensor]) -> None:

@@ -21,12 +21,12 @@ def check_form(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> N
     >>> check_form({"a": torch.zeros(3)}, {"a": torch.zeros(2, 5)})
     Traceback (most recent call last):
     ...
-    relive._util.errors.InputError: a is (3,) of torch.float32, and should be (2, 5) of torch.float32
+    relive._util.errors.InputError: a is (3,) of torch.float32, but should be (2, 5) of torch.float32
     """
     for name in [*expected, *(name for name in found if name not in expected)]:
         is_, should_be = _form(found.get(name)), _form(expected.get(name))
         if is_ != should_be:
-            raise InputError(f"{name} is {is_}, and should be {should_be}")
+            raise InputError(f"{name} is {is_}, but should be {should_be}")
 
 
 def check_range(state: Mapping[str, Tensor], name: str, low: float, below: float = math.inf) -> None:
@@ -35,11 +35,11 @@ def check_range(state: Mapping[str, Tensor], name: str, low: float, below: float
     >>> check_range({"task": torch.tensor([0, 7])}, "task", 0, 2)
     Traceback (most recent call last):
     ...
-    relive._util.errors.InputError: task has numbers that are not whole, or not from 0 to below 2
+    relive._util.errors.InputError: task has numbers that are not whole, or not in the range from 0 to below 2
     """
     tensor = state[name]
     if not bool(((tensor >= low) & (tensor < below) & (tensor.floor() == tensor)).all()):
-        raise InputError(f"{name} has numbers that are not whole, or not from {low:g} to below {below:g}")
+        raise InputError(f"{name} has numbers that are not whole, or not in the range from {low:g} to below {below:g}")
 
 
 def _form(tensor: Tensor | None) -> str:

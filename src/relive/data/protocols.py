@@ -126,8 +126,8 @@ def _check_rotated(data: Dataset, n_tasks: int) -> None:
     _check_any(data, n_tasks)
     if not data.is_pictures:
         raise InputError(
-            f"{data.name} has inputs of shape {data.shape}, which are no pictures to rotate: choose another protocol, "
-            "or give arrays (n, height, width) or (n, height, width, 3)"
+            f"{data.name} has inputs of shape {data.shape}, which cannot be rotated as images: choose another "
+            "protocol, or give arrays (n, height, width) or (n, height, width, 3)"
         )
 
 
@@ -200,7 +200,7 @@ def protocol_of(name: str) -> Protocol:
     """Return the protocol of that name, or at that address: ``my_file.py:PROTOCOL``."""
     protocol = load_object(name if is_address(name) else PROTOCOLS[name].home)
     if not isinstance(protocol, Protocol):
-        raise InputError(f"{name} is {protocol!r}: a protocol is a relive.Protocol")
+        raise InputError(f"{name} is {protocol!r}: a protocol must be a relive.Protocol")
     return protocol
 
 
@@ -218,7 +218,7 @@ def tasks_of(protocol: str, data: Dataset, n_tasks: int, seed: int, fidelity: Fi
         raise InputError(f"protocol {protocol} could not make its tasks: {type(error).__name__}: {error}") from error
     if len(tasks) != n_tasks:
         raise InputError(
-            f"protocol {chosen.name} made {len(tasks)} tasks, but was asked for {n_tasks}: give --tasks {len(tasks)}, "
-            "or have it make as many as it is asked for"
+            f"protocol {chosen.name} made {len(tasks)} tasks instead of {n_tasks}: pass --tasks {len(tasks)}, "
+            "or have it make n_tasks tasks"
         )
     return standardised(tasks, data.name) if data.likelihood == "gaussian" else tasks

@@ -30,7 +30,7 @@ def standardised(tasks: Sequence[Task], name: str) -> list[Task]:
     first = tasks[0].train.pixels.double()
     mean, deviation = first.mean(0), first.std(0, correction=0)
     if not deviation.isfinite().all():
-        raise InputError(f"{name} has values up to {first.abs().max():g}: too large to be standardised")
+        raise InputError(f"{name} has values up to {first.abs().max():g}: too large to standardise")
     scale = torch.where(deviation <= 1e-9 * mean.abs(), 1.0, deviation)  # a feature that does not vary keeps its unit
     done: dict[int, Tensor] = {}
 

@@ -63,11 +63,11 @@ class FileCheckpoint(Checkpoint):
         """Return what a file holds, all of it checked; whose numbers they are is for the learner to say."""
         header, tensors = read_tensors(path, KIND, VERSION)
         if header.get("identity") != json.loads(json.dumps(self.identity)):
-            raise FileError(f"{path} was made by other versions of relive, torch, numpy or Python")
+            raise FileError(f"{path} was made with other versions of relive, torch, numpy or Python")
         try:
             progress = self._progress(header, tensors)
         except (ReliveError, LookupError, TypeError, ValueError) as error:
-            raise FileError(f"{path} is no whole checkpoint: {error}") from error
+            raise FileError(f"{path} is not a valid checkpoint: {error}") from error
         return tensors, progress
 
     def _progress(self, header: dict[str, Any], tensors: dict[str, Tensor]) -> PartialResult:
@@ -78,12 +78,12 @@ class FileCheckpoint(Checkpoint):
         n = schema.whole(header["n_samples"], "n_samples", 0, tasks)
         samples = [tensors.pop(f"samples.{k}").numpy() for k in range(n)]
         if any(pictures.dtype != np.uint8 or pictures.ndim not in (3, 4) for pictures in samples):
-            raise InputError("its samples are no pictures")
+            raise InputError("its samples are not images")
         seconds, cpu_seconds = (schema.number(header[name], name, low=0) for name in ("train_seconds", "cpu_seconds"))
         return PartialResult(matrix, curve_of(header["curve"], tasks), seconds, cpu_seconds, samples)
 
     def refused(self, error: Exception) -> None:
-        self.warn(f"{self.path} is no state of this run ({error}): the run starts over")
+        self.warn(f"{self.path} does not fit this run ({error}): the run starts over")
 
     def save(self, state: dict[str, Tensor], progress: PartialResult) -> None:
         header = {

@@ -121,14 +121,14 @@ class DaskEngine(Engine):
 
     def __init__(self, scheduler: str) -> None:
         if "://" not in scheduler:
-            raise InputError(f"scheduler = {scheduler!r}: give its whole address, e.g. tcp://127.0.0.1:8786")
+            raise InputError(f"scheduler = {scheduler!r}: give the full address, e.g. tcp://127.0.0.1:8786")
         self._address = scheduler
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", VersionMismatchWarning)  # prepare() says it better
                 self._client: Any = Client(scheduler, timeout=CONNECT_TIMEOUT, name="relive", set_as_default=False)
         except (OSError, ValueError) as error:
-            raise InputError(f"no Dask scheduler answers at {scheduler}: {error}") from error
+            raise InputError(f"no Dask scheduler responds at {scheduler}: {error}") from error
         self._executor = self._client.get_executor()
         self._scheduler = ""  # which one, once runs are prepared for: another may be started at the same address
         self._resource = ""
@@ -175,8 +175,8 @@ class DaskEngine(Engine):
             identity = self._identity()
         if self._scheduler and identity["id"] != self._scheduler:  # the client goes on; what was submitted is forgotten
             raise ReliveError(
-                f"the Dask scheduler at {self._address} was started again and knows nothing of these runs. Finished "
-                "ones are kept; the same command goes on"
+                f"the Dask scheduler at {self._address} was restarted and has lost these runs. Finished ones "
+                "are kept; the same command resumes"
             )
         workers: dict[str, dict[str, Any]] = identity["workers"]
         return workers
@@ -193,7 +193,7 @@ class DaskEngine(Engine):
             yield
         except (OSError, ClosedClientError) as error:
             raise ReliveError(
-                f"lost the Dask scheduler at {self._address}: {error}. Finished runs are kept; the same command goes on"
+                f"lost the Dask scheduler at {self._address}: {error}. Finished runs are kept; the same command resumes"
             ) from error
 
     def slots(self) -> int:

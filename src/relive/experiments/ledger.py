@@ -62,7 +62,7 @@ def _verified(line: bytes, where: str) -> dict[str, Any]:
     except (ValueError, KeyError, AttributeError, TypeError) as error:
         raise DamagedResult(f"{where} is damaged: {error}") from error
     if stored != hashlib.sha256(to_bytes(values)).hexdigest():
-        raise DamagedResult(f"{where} is damaged: it is not what was written")
+        raise DamagedResult(f"{where} is damaged: its digest does not match")
     return values
 
 

@@ -46,12 +46,12 @@ def read_signed(path: Path) -> dict[str, Any]:
     body, signature, ending = raw.rpartition(_SIGNATURE)
     digest = hashlib.sha256(body + b"\n}\n").hexdigest()
     if not signature or ending != f'{digest}"\n}}\n'.encode():
-        raise DamagedResult(f"{path} is damaged: it is not what was written ({len(raw)} bytes)")
+        raise DamagedResult(f"{path} is damaged: its digest does not match ({len(raw)} bytes)")
     try:
         values: dict[str, Any] = orjson.loads(raw)  # the standard library takes five times as long
         del values["sha256"]
     except (ValueError, KeyError, TypeError, RecursionError) as error:  # Infinity and the like: JSON has no such number
-        raise DamagedResult(f"{path} is no result: {error}") from error
+        raise DamagedResult(f"{path} is not a valid result: {error}") from error
     return values
 
 
@@ -66,6 +66,6 @@ def result_of(values: dict[str, Any], where: object) -> RunResult:
         return RunResult.from_json(values)
     except (ReliveError, AttributeError, KeyError, TypeError, ValueError) as error:
         raise StoreError(
-            f"{where} is whole, but of another version of relive ({error}); it stays as it is: "
-            "move it away to do the run again, or choose another --runs-dir"
+            f"{where} is intact, but from another version of relive ({error}); it is left alone: move it away "
+            "to repeat the run, or choose another --runs-dir"
         ) from error

@@ -150,21 +150,23 @@ class RunSpec:
             self._check_same(self.dataset, data.digest)
         elif data.name != self.dataset or data.digest:
             raise InputError(
-                f"this run is of the data set {self.dataset!r}, and the data given are others, called {data.name!r}: "
-                "make its spec with make_spec(..., dataset=data)"
+                f"this run is for the data set {self.dataset!r}, but got different data, named {data.name!r}: "
+                "create its spec with make_spec(..., dataset=data)"
             )
 
     def _check_same(self, source: str, now: str) -> None:
         then = self.sources[source]
         if now != then:
-            raise InputError(f"{source} has changed since this was asked for ({then}, now {now}): ask again")
+            raise InputError(
+                f"{source} has changed since the run was requested ({then}, now {now}): start the command again"
+            )
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> RunSpec:
         """Return the spec that ``to_json`` described; unknown and missing keys are errors."""
         values = from_json(cls, values)
         if not isinstance(values["fidelity"], Mapping):
-            raise InputError(f"fidelity = {values['fidelity']!r}: it must be choices by name")
+            raise InputError(f"fidelity = {values['fidelity']!r}: it must be named choices")
         return cls(**values | {"fidelity": Fidelity(**from_json(Fidelity, values["fidelity"]))})
 
     @functools.cached_property

@@ -124,7 +124,7 @@ class Store:
             places = (path / (DAMAGED if k == 1 else f"{DAMAGED}-{k}") for k in itertools.count(1))
             with self.writable():
                 os.replace(path / RESULT, next(place for place in places if not place.exists()))
-            warn(f"{error}; set aside, and run again")
+            warn(f"{error}; set aside, and the run is repeated")
             return None
 
     def scan(self) -> tuple[list[RunResult], list[ReliveError]]:
@@ -186,7 +186,7 @@ def _read(root: Path, name: str) -> RunResult:
     path = root / name / RESULT
     result = read_result(path)
     if result.spec.name != name:
-        raise DamagedResult(f"{path} is misplaced: it is the result of {result.spec.name}")
+        raise DamagedResult(f"{path} is in the wrong place: it is the result of {result.spec.name}")
     return result
 
 
@@ -207,5 +207,7 @@ def read_samples(directory: Path) -> list[npt.NDArray[np.uint8]]:
     arrays = read_arrays(directory / SAMPLES)
     names = [f"task{k}" for k in range(len(arrays))]
     if arrays.keys() != set(names):
-        raise DamagedResult(f"{directory / SAMPLES} is damaged: it has {', '.join(arrays)} instead of a task each")
+        raise DamagedResult(
+            f"{directory / SAMPLES} is damaged: it has {', '.join(arrays)} instead of one array per task"
+        )
     return [arrays[name] for name in names]

@@ -238,16 +238,16 @@ class Sweep:
         """Keep the result of a run that is over, or see to it that it is tried again."""
         run = self.running.pop(future)
         with run.lease:
-            error = CancelledError("the engine gave it up") if future.cancelled() else future.exception()
+            error = CancelledError("the engine gave up on it") if future.cancelled() else future.exception()
             if error is None:
                 result, samples = future.result()
                 self.store.save(RunResult.from_json(result), samples)
                 self._mark_done(run.spec)
             elif isinstance(error, StoreError | VersionsDiffer):
-                self.note(f"{run.spec.name}: {error}; no more runs are begun")  # they would fail too
+                self.note(f"{run.spec.name}: {error}; no further runs are started")  # they would fail too
                 self.fatal = self.fatal or error
             elif run.attempt < ATTEMPTS:
-                self.note(f"{run.spec.name} failed and is tried again: {error!r}")
+                self.note(f"{run.spec.name} failed and is retried: {error!r}")
                 self.waiting.appendleft(run.spec)
             else:
                 self.status.failures.append(Failure(run.spec, "".join(traceback.format_exception(error))))

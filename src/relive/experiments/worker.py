@@ -113,7 +113,7 @@ class _Reporter(Observer):
         self.last = 0.0
 
     def resumed(self, done: int) -> None:
-        _Process.note(f"{self.spec.name} goes on after task {done} of {self.spec.tasks}")
+        _Process.note(f"{self.spec.name} resumes after task {done} of {self.spec.tasks}")
 
     def stepped(self, task: int, iteration: int, loss: float) -> None:
         now = time.monotonic()

@@ -123,7 +123,7 @@ def convolutional(asked: Encoded) -> str:
     k = weight1.shape[-1]
     weight2 = tensors.take("weight2", (None, FIRST, k, k))
     bias2 = tensors.take("bias2", (len(weight2),))
-    require(weight1.shape[2] == k and k % 2 == 1, "its filters are not square, or have no middle")
+    require(weight1.shape[2] == k and k % 2 == 1, "its filters are not square, or have no centre")
     same: dict[str, Any] = {"pads": [k // 2] * 4, "strides": [1, 1]}
     first = graph.add("Abs", graph.add("Conv", _planes(asked, picture), weight1, np.zeros(FIRST, np.float32), **same))
     first = graph.add("AveragePool", first, kernel_shape=[step] * 2, strides=[step] * 2, ceil_mode=1)

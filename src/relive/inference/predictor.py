@@ -77,7 +77,7 @@ class Predictor(Learned):
             try:
                 self._distances = novelty_of(self._question, graph, _inputs(graph, self.features_))
             except (*REFUSED, np.linalg.LinAlgError) as error:
-                raise ReliveError(f"this is not a whole model: {error}") from error
+                raise ReliveError(f"this is not a valid model: {error}") from error
         known = self._distances
         if known is None:
             return None
@@ -97,16 +97,16 @@ class Predictor(Learned):
             data = np.asarray(X)
             data = data if data.dtype in (np.uint8, np.float32, np.float64) else data.astype(np.float64)
         except (TypeError, ValueError) as error:
-            raise InputError(f"the samples are no table of numbers: {error}") from error
+            raise InputError(f"the samples are not a table of numbers: {error}") from error
         if data.ndim != 2 or not len(data):
-            raise InputError(f"the samples have shape {data.shape}: give a row of features for each, and at least one")
+            raise InputError(f"the samples have shape {data.shape}: give at least one row of features")
         if data.shape[1] != self.n_features_in_:
             raise InputError(
-                f"the samples have {data.shape[1]} features, but this model has learned from {self.n_features_in_}"
+                f"the samples have {data.shape[1]} features, but this model was trained on {self.n_features_in_}"
             )
         if not np.isfinite(data).all():
             row, column = np.argwhere(~np.isfinite(data))[0]
-            raise InputError(f"sample {row + 1} has a value that is missing or infinite, feature {column + 1}")
+            raise InputError(f"sample {row + 1} has a missing or infinite value in feature {column + 1}")
         return data
 
     @property
@@ -150,15 +150,15 @@ def question_of(header: Header, arrays: dict[str, Array]) -> Asked:
     """Return what a model's method is asked for."""
     made = header.parameters
     if header.names_code:
-        raise NeedsTorchError("the model names code of your own, which is computed by torch")
+        raise NeedsTorchError("the model uses user code, which needs torch")
     facts = METHODS[header.choice.method]
     encoder = encoder_of(made["encoder"] or facts.encoder)
     if scores_of(header.choice.method) is None:
-        raise NeedsTorchError(f"the answers of method {header.choice.method!r} ({facts.title}) are computed by torch")
+        raise NeedsTorchError(f"method {header.choice.method!r} ({facts.title}) needs torch to predict")
     if encoder is None:
-        raise NeedsTorchError(f"the encoder {made['encoder']!r} is computed by torch")
+        raise NeedsTorchError(f"the encoder {made['encoder']!r} needs torch")
     shape = made["shape"] or ()
-    require(not shape or math.prod(shape) == header.n_features, f"its shape {shape}")
+    require(not shape or math.prod(shape) == header.n_features, f"its shape {shape} does not fit its features")
     graph = Graph()
     return Asked(
         graph,

@@ -190,7 +190,7 @@ def class_gaussians(asked: Asked) -> ClassGaussians | None:
     if not squares.shape[1]:
         return None
     p = len(encoder.take("axes", (None, asked.n_inputs))) if "axes" in encoder else asked.n_inputs
-    require(width > p and squares.shape[1] == p * (p + 1) // 2, "its classes' covariances")
+    require(width > p and squares.shape[1] == p * (p + 1) // 2, "its classes' covariances are invalid")
     count, total = counted(asked, width)
     there = np.flatnonzero(count > 0)
     means = total[there, :p] / count[there, None]
@@ -246,7 +246,7 @@ def domains(asked: Asked) -> str:
     learned = set(range(len(scenario.classes)))
     require(
         bool(members) and all(members) and len(set(tasks)) == len(tasks) and set(tasks) <= learned,
-        f"its domains' tasks {tasks}",
+        f"its domains' tasks {tasks} are invalid",
     )
     forms = [_domain(asked, k, mine) for k, mine in enumerate(members)]
     if scenario.needs_task:
@@ -301,7 +301,7 @@ def nearest_mean(asked: Asked) -> str:
         return plain(asked)
     number, task, unit = (asked.kept.take(name, (len(x),), np.int64) for name in ("number", "task", "unit"))
     said = zip(task.tolist(), unit.tolist(), number.tolist(), strict=True)
-    require(all(numbers.get((k, u)) == n for k, u, n in said), "its exemplars' classes")
+    require(all(numbers.get((k, u)) == n for k, u, n in said), "its exemplars' classes are invalid")
     graph = Graph()
     exemplars = graph.run({"x": x}, _unit_length(graph, asked.encoder(asked.encoded(graph, "x", weight.shape[1]))))
     classes = np.unique(number)

@@ -62,15 +62,15 @@ class Tensors:
             If it is not there, or another one.
         """
         full = self.prefix + name
-        require(full in self.arrays, f"{full} is not there")
+        require(full in self.arrays, f"{full} is missing")
         array = self.arrays[full]
         fits = array.ndim == len(shape) and all(n in (None, m) for n, m in zip(shape, array.shape, strict=True))
         said = tuple("any" if n is None else n for n in shape)
         require(
             fits and array.dtype == dtype,
-            f"{full} is {array.shape} of {array.dtype}, and should be {said} of {np.dtype(dtype)}",
+            f"{full} is {array.shape} of {array.dtype}, but should be {said} of {np.dtype(dtype)}",
         )
         bounded = array.dtype == np.float32 and not name.endswith("bias")  # a bias switches a unit off
         fine = np.isfinite(array) & (np.abs(array) <= (schema.WEIGHT if bounded else np.inf))
-        require(bool(fine.all()), f"{full} has numbers that are not finite, or as good as infinite")
+        require(bool(fine.all()), f"{full} has numbers that are not finite, or too large")
         return array.copy()  # the file may change while the model is asked

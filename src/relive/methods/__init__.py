@@ -36,7 +36,7 @@ def method_class(name: str) -> type[Method]:
 
     cls = load_object(name if is_address(name) else METHODS[name].home)
     if not isinstance(cls, type) or not issubclass(cls, Method):
-        raise InputError(f"{name} is {cls!r}: a method is a class that extends relive.Method")
+        raise InputError(f"{name} is {cls!r}: a method must be a class that extends relive.Method")
     return cls
 
 

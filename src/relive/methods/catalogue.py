@@ -10,15 +10,20 @@ from relive.core.facts import MethodFacts, Setting
 STRONGEST = 1e38  # the highest strength of a regulariser: what float32 can hold
 LAMBDA = Setting("lam", 5000.0, 0, STRONGEST, "λ, the strength of the penalty", "λ")
 CHOSEN = "0 to choose it from the sums"
-SHRINKAGE = Setting("shrinkage", 0.0, 0, 1, f"how far the covariance is drawn towards a diagonal one; {CHOSEN}")
+SHRINKAGE = Setting("shrinkage", 0.0, 0, 1, f"how far the covariance is shrunk towards a diagonal one; {CHOSEN}")
 NOISE = Setting(
-    "noise", 0.0, 0, 1e3, "σ, the deviation of the noise on each sum, in units of what one sample can add to it", "σ"
+    "noise",
+    0.0,
+    0,
+    1e3,
+    "σ, the standard deviation of the noise on each sum, in units of what one sample can add to it",
+    "σ",
 )
 RIDGE = Setting(
     "ridge", 0.0, 0, 1e6, f"λ, the strength of the penalty, in units of a feature's variance; {CHOSEN}", "λ"
 )
-NUMBERS = Setting("numbers", 2e6, 1e3, 1e10, "how many numbers it may keep in all; decides how many features there are")
-BUDGET = Setting("budget", 200.0, 1, 1e7, "how many samples are kept in all")
+NUMBERS = Setting("numbers", 2e6, 1e3, 1e10, "how many numbers it may store in all; determines the number of features")
+BUDGET = Setting("budget", 200.0, 1, 1e7, "how many samples are stored in all")
 
 # of relive.methods.discriminant and relive.methods.input_gaussians
 WEIGHT, WEIGHT_ON_AXES = 0.25, 0.5  # of the second classifier
@@ -87,7 +92,7 @@ METHODS = Registry(
             settings=(
                 LAMBDA,
                 Setting(
-                    "gamma", 1.0, 0, 1, "γ, how much of the earlier tasks' importance stays with each new task", "γ"
+                    "gamma", 1.0, 0, 1, "γ, how much of the earlier tasks' importance is kept with each new task", "γ"
                 ),
             ),
             choices=("fisher_labels", "fisher_divisor", "online_ewc"),
@@ -103,7 +108,9 @@ METHODS = Registry(
             "Zenke et al. 2017, synaptic intelligence",
             settings=(
                 Setting("c", 0.1, 0, STRONGEST, "the strength of the penalty", "c"),
-                Setting("xi", 0.1, 1e-12, math.inf, "ξ, keeps importances finite where a parameter hardly moved", "ξ"),
+                Setting(
+                    "xi", 0.1, 1e-12, math.inf, "ξ, keeps importances finite for parameters that hardly moved", "ξ"
+                ),
             ),
             use_when=(
                 "in Task-IL, and in Domain-IL on permuted inputs: its importances cost nothing beyond the "
@@ -322,7 +329,11 @@ METHODS = Registry(
             "a discriminant for each group of tasks that cannot be told apart",
             settings=(
                 Setting(
-                    "numbers", 1.5e6, 1e3, 1e10, "how many numbers each domain may keep; decides how many features"
+                    "numbers",
+                    1.5e6,
+                    1e3,
+                    1e10,
+                    "how many numbers each domain may store; determines the number of features",
                 ),
             ),
             encoder="random-flat",

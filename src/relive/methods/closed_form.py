@@ -300,6 +300,6 @@ def positive() -> Iterator[None]:
         yield
     except torch.linalg.LinAlgError as error:  # type: ignore[attr-defined]
         raise ReliveError(
-            f"what this model has counted makes no covariance ({str(error).splitlines()[0]}): its numbers were "
-            "changed, or its features are so large or so alike that rounding is all there is"
+            f"this model's sums do not form a valid covariance ({str(error).splitlines()[0]}): they were "
+            "modified, or its features are so large or so similar that only rounding error remains"
         ) from error

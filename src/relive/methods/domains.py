@@ -269,7 +269,7 @@ class Domains(Method):
             or len(set(tasks)) < len(tasks)
             or not set(tasks) <= set(range(len(self.problem.scenario.classes)))
         ):
-            raise InputError(f"its domains have the tasks {tasks}: every task is in one domain")
+            raise InputError(f"its domains have the tasks {tasks}: every task must be in exactly one domain")
 
     def stored_numbers(self, tasks: Sequence[Task]) -> int:
         return int(self.frozen_) + super().stored_numbers(tasks)

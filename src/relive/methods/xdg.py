@@ -35,7 +35,7 @@ class XdG(Method):
         net = super().build(problem, rng)
         widths = {layer.out_features for layer in _layers(net)}
         if len(widths) != 1:
-            raise InputError(f"XdG gates hidden layers of one width, and this encoder's have {sorted(widths)} units")
+            raise InputError(f"XdG gates hidden layers of equal width, but this encoder's have {sorted(widths)} units")
         hidden, n_tasks = widths.pop(), len(problem.scenario.classes)
         off = int(self.proportion * hidden)
         order = torch.rand(n_tasks, len(_layers(net)), hidden, generator=rng).argsort(-1)
@@ -70,7 +70,7 @@ def _layers(net: Classifier) -> list[nn.Linear]:
     """Return the hidden layers that can be gated."""
     if not isinstance(net.encoder, MLP):
         raise InputError(
-            f"XdG does not work with the encoder {type(net.encoder).__name__}: it gates the units of hidden layers, "
-            "and can do so in mlp, or in any other relive.networks.MLP"
+            f"XdG does not support the encoder {type(net.encoder).__name__}: it gates the units of hidden "
+            "layers, as in mlp or any other relive.networks.MLP"
         )
     return net.encoder.layers

@@ -128,15 +128,15 @@ def make_encoder(sizes: Sizes, rng: torch.Generator) -> tuple[nn.Module, int]:
         with _naming(sizes, "it is called with (shape, hidden, rng)"):
             encoder = sizes.encoder(sizes.shape or (sizes.inputs,), sizes.hidden, rng)
         if not isinstance(encoder, nn.Module):
-            raise InputError(f"the encoder is {encoder!r}: what makes it must return a torch.nn.Module")
+            raise InputError(f"the encoder is {encoder!r}: the function that makes it must return a torch.nn.Module")
         with _naming(sizes, f"it is given rows (n, {sizes.inputs}): reshape them, e.g. {_reshaping(sizes.shape)}"):
             features = outputs_of(encoder, sizes.inputs)
     if not isinstance(features, Tensor):
         raise InputError(f"the encoder returns {type(features).__name__}: it must return a tensor (n, features)")
     if features.dim() != 2 or len(features) != 2:
         raise InputError(
-            f"the encoder returns {tuple(features.shape)} for inputs of shape (2, {sizes.inputs}): "
-            "it must return a row of features for each, (2, features)"
+            f"the encoder returns {tuple(features.shape)} for inputs of shape (2, {sizes.inputs}): it must "
+            "return one row of features per input, (2, features)"
         )
     return encoder, features.shape[1]
 

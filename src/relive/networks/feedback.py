@@ -95,8 +95,8 @@ class OwnFeedback(Feedback):
             outputs = outputs_of(self.decoder, sizes.latent).flatten(1)
         if outputs.shape != (2, sizes.inputs):
             raise InputError(
-                f"the encoder's decoder returns {tuple(outputs.shape)} for two rows of latent variables: "
-                f"it must return as many numbers as an input has, (2, {sizes.inputs})"
+                f"the encoder's decoder returns {tuple(outputs.shape)} for two rows of latent variables: it "
+                f"must return (2, {sizes.inputs}), as many numbers as an input has"
             )
         self.likelihood = likelihood_of(sizes.likelihood, sizes.inputs)
         self.gated = []

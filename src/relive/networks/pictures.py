@@ -47,8 +47,8 @@ class Picture:
             channels, height, width = (shape[2], *shape[:2]) if last else shape
             return cls(channels, height, width, last)
         raise InputError(
-            f"{who} is for pictures, and an input's shape is {shape}: say what it is, such as shape=(28, 28), or "
-            "relive fit --shape 28x28; (32, 32, 3) with colours. For relive run, give pictures: arrays of that shape"
+            f"{who} needs images, but an input's shape is {shape}: set it, such as shape=(28, 28), or relive "
+            "fit --shape 28x28; (32, 32, 3) in colour. For relive run, give arrays of images"
         )
 
     def planes(self, x: Tensor) -> Tensor:

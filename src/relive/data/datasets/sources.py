@@ -52,7 +52,7 @@ def load_data(name: str, data_dir: Path | str | None = None, *, quiet: bool = Fa
         return loader.load(data_dir, quiet=quiet)
     data = returned_by(loader, name, silent if quiet else say).with_digest("")
     if facts.sha256 and facts.sha256 != (data.sha256,):
-        raise DataError(f"{name} is not what it should be: expected SHA-256 {facts.sha256[0]}, found {data.sha256}")
+        raise DataError(f"{name} has unexpected contents: expected SHA-256 {facts.sha256[0]}, found {data.sha256}")
     return data
 
 

@@ -41,14 +41,13 @@ def read_folder(path: Path, image: tuple[int, ...], needed: bool) -> Samples:
     _check_all_are_seen(path, folders)
     empty = [name for name, pictures in classes.items() if not pictures]
     if empty:
-        raise InputError(f"{path} has sub-folders without pictures: {', '.join(empty)}. Known are {_known()}")
+        raise InputError(f"{path} has sub-folders without images: {', '.join(empty)}. Supported formats: {_known()}")
     if loose and (needed or classes):
         raise InputError(
-            f"{path} has pictures that are in no sub-folder, such as {loose[0].name}: put each into the sub-folder of "
-            "its class"
+            f"{path} has images outside sub-folders, such as {loose[0].name}: put each into the sub-folder of its class"
         )
     if not loose and not classes:
-        raise InputError(f"{path} has neither pictures nor sub-folders with pictures. Known are {_known()}")
+        raise InputError(f"{path} has neither images nor sub-folders with images. Supported formats: {_known()}")
     files = [*loose, *(file for pictures in classes.values() for file in pictures)]
     pixels = np.empty((len(files), *image), dtype=np.uint8)
     unreadable = []
@@ -116,14 +115,14 @@ def _check_all_are_seen(path: Path, folders: list[Path]) -> None:
     buried = next(filter(_is_picture, deeper), None)
     if buried is not None:
         raise InputError(
-            f"{path} has pictures below the folders of its classes, such as {buried.relative_to(path)}: put them into "
-            "the folder of their class, or give the folder whose sub-folders are the classes"
+            f"{path} has images below the folders of its classes, such as {buried.relative_to(path)}: put them "
+            "into the folder of their class, or give the folder whose sub-folders are the classes"
         )
     others = [entry for entry in [*_entries(path), *inner, *deeper] if not entry.is_dir() and not _is_picture(entry)]
     if others:
         warnings.warn(
-            f"{path} has files that are no pictures of a known kind, {len(others):,} in all, such as "
-            f"{others[0].relative_to(path)}: they are left out. Known are {_known()}",
+            f"{path} has files that are not images of a supported format, {len(others):,} in all, such as "
+            f"{others[0].relative_to(path)}: they are skipped. Supported formats: {_known()}",
             stacklevel=2,
         )
 
@@ -145,15 +144,15 @@ def _pixels(file: Path, image: tuple[int, ...]) -> Array:
     from PIL import Image, UnidentifiedImageError
 
     if file.exists() and not file.is_file():
-        raise DataError("it is no file, but a pipe or a device")
+        raise DataError("it is not a regular file, but a pipe or a device")
     try:
         with Image.open(file, formats=FORMATS) as opened:
             opened.load()
             picture = _upright(opened)
     except UnidentifiedImageError:
-        raise DataError("it is not a picture of a known format") from None
+        raise DataError("it is not an image of a supported format") from None
     except FileNotFoundError:
-        raise DataError("it is a link to a file that is not there") from None
+        raise DataError("it is a link to a missing file") from None
     except OSError as error:
         raise DataError(error.strerror or str(error)) from error
     except Exception as error:  # Pillow has errors of every kind for what is damaged
@@ -195,8 +194,8 @@ def _in_bytes(picture: Image) -> Image:
         values = np.asarray(picture)
         if picture.mode == "F" or values.min() < 0 or values.max() > 0xFFFF:
             raise DataError(
-                f"its pixels are not bytes, but numbers from {values.min():g} to {values.max():g}; store it with 8 or "
-                "16 bits per channel"
+                f"its pixels are not bytes, but numbers from {values.min():g} to {values.max():g}; store it "
+                "with 8 or 16 bits per channel"
             )
         return Image.fromarray((values >> 8).astype(np.uint8))
     return picture

@@ -44,14 +44,14 @@ def read_any(
     try:
         if path.is_dir():
             if task_column:
-                raise InputError(f"{path} is a folder of pictures: it has no column {task_column!r}")
+                raise InputError(f"{path} is a folder of images: it has no column {task_column!r}")
             return read_folder(path, image, needed)
         if not path.exists():
             loader = "; a loader is for relive run and compare, here give a file or a folder" if ":" in name else ""
             raise InputError(f"there is no file or folder {path}{loader}")
         if not path.is_file():
             raise InputError(
-                f"{path} is no file and no folder, but a pipe or a device: write what comes from it to a file"
+                f"{path} is neither a file nor a folder, but a pipe or a device: save its contents to a file"
             )
         if name.endswith((".csv", ".csv.gz")):
             return read_csv(path, label, needed, task_column, text_labels)
@@ -61,4 +61,4 @@ def read_any(
             return read_npz(path, x, y, needed, task_column)
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from error
-    raise InputError(f"{path} is of no known kind: give a .csv, .parquet or .npz file, or a folder of pictures")
+    raise InputError(f"{path} has an unsupported format: give a .csv, .parquet or .npz file, or a folder of images")

@@ -81,8 +81,8 @@ def labels(values: Array, what: str) -> Array:
     if broken.any():
         row = int(broken.argmax())
         raise InputError(
-            f"{what} has {values[row].item()!r} in row {row + 1}: labels are classes, which are whole numbers or "
-            "strings, not amounts. If these are classes, give them names, such as 'half' for 0.5"
+            f"{what} has {values[row].item()!r} in row {row + 1}: labels are classes, so whole numbers or "
+            "strings, not continuous values. If these are classes, give them names, such as 'half' for 0.5"
         )
     return values
 
@@ -106,7 +106,7 @@ def check_filled(values: Array, what: str) -> None:
     """Refuse labels or tasks of which one is not there."""
     missing = blank(values)
     if missing.any():
-        raise InputError(f"{what} has no value in row {int(missing.argmax()) + 1}")
+        raise InputError(f"{what} has a missing value in row {int(missing.argmax()) + 1}")
 
 
 def parsed(texts: list[str]) -> Array:
@@ -129,11 +129,11 @@ def text_array(texts: Sequence[str], what: str = "a label") -> Array:
     >>> text_array(["a\0", "a"])
     Traceback (most recent call last):
     ...
-    relive._util.errors.InputError: a label is 'a\x00': a NUL character in a label cannot be kept, leave it out
+    relive._util.errors.InputError: a label is 'a\x00': labels cannot contain a NUL character; remove it
     """
     for text in texts:
         if "\0" in text:
-            raise InputError(f"{what} is {reprlib.repr(text)}: a NUL character in a label cannot be kept, leave it out")
+            raise InputError(f"{what} is {reprlib.repr(text)}: labels cannot contain a NUL character; remove it")
     return np.array(texts)
 
 
@@ -183,7 +183,7 @@ def _typed(values: list[Any], what: str) -> Array:
         too_long = [isinstance(value, int) and exact([value]) is None for value in values]
         row = next((i for i, value in enumerate(values) if too_long[i] or type(value) is not type(values[0])), 0)
         raise InputError(
-            f"{what} has {reprlib.repr(values[row])} in row {row + 1}: labels must all be strings, or all be whole "
-            "numbers of at most 64 bits"
+            f"{what} has {reprlib.repr(values[row])} in row {row + 1}: labels must be all strings, or all "
+            "whole numbers of at most 64 bits"
         )
     return array

@@ -74,7 +74,7 @@ def read_csv(
             )
     except (ValueError, EOFError, zlib.error, pandas.errors.ParserWarning) as error:
         _check_widths(path, len(names))
-        raise DataError(f"{path} is not a CSV file that can be read: {_in_one_line(error)}") from error
+        raise DataError(f"{path} is not a readable CSV file: {_in_one_line(error)}") from error
     for name in texts:
         table[name] = table[name].str.strip()
     if label in names and not text_labels and table[label].notna().all():
@@ -92,7 +92,7 @@ def read_parquet(path: Path, label: str, needed: bool, task_column: str | None =
     except InputError:
         raise
     except Exception as error:  # Arrow has errors of many kinds for what is damaged
-        raise DataError(f"{path} is not a Parquet file that can be read: {_in_one_line(error)}") from error
+        raise DataError(f"{path} is not a readable Parquet file: {_in_one_line(error)}") from error
     return _samples(table.rename(columns=str), path, label, needed, task_column)
 
 
@@ -121,7 +121,7 @@ def read_npz(path: Path, x: str, y: str, needed: bool, task_array: str | None = 
     if not np.isfinite(flat).all():
         row, column = np.argwhere(~np.isfinite(flat))[0]
         raise InputError(
-            f"array {x!r} of {path} has a value that is missing or infinite, first in row {row + 1}, feature "
+            f"array {x!r} of {path} has a missing or infinite value, first in row {row + 1}, feature "
             f"{column + 1}: fill it in or leave the row out"
         )
     found = {name: _column_of(array, len(flat), name, path) for name, array in arrays.items() if name != x}
@@ -152,13 +152,13 @@ def _arrays(path: Path, x: str, y: str, wanted: list[str]) -> dict[str, Array]:
             f"numpy.savez({path.name!r}, {x}=…, {y}=…)"
         )
     if not start.startswith((b"PK\x03\x04", b"PK\x05\x06")):  # NumPy would offer to run it as a pickle
-        raise DataError(f"{path} is damaged or not a NumPy file: it does not begin as numpy.savez writes it")
+        raise DataError(f"{path} is damaged or not a NumPy file: it does not start like a file written by numpy.savez")
     try:
         # opened here, since NumPy leaves a file open that is no archive
         with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
             size = sum(about.file_size for about in file.zip.infolist())
             if size > memory() // 2:
-                raise InputError(f"{path} unpacks to {size / 1e9:.1f} GB, for which there is no memory here")
+                raise InputError(f"{path} unpacks to {size / 1e9:.1f} GB, which does not fit into memory")
             for name in wanted:
                 if name not in file.files:
                     raise InputError(f"{path} has no array {name!r}: it has {_listed(file.files)}{_hint(name, x, y)}")
@@ -182,7 +182,7 @@ def _array(file: Any, name: str, path: Path) -> Array:
             f"{name}.astype(str), numbers with {name}.astype(float)"
         ) from error
     if not isinstance(array, np.ndarray):
-        raise ValueError(f"{name!r} in it is no array")
+        raise ValueError(f"{name!r} in it is not an array")
     return array
 
 
@@ -277,11 +277,9 @@ def _check_unpacked(path: Path) -> None:
             while more := len(file.read(2**20)):
                 size += more
                 if size > most:
-                    raise DataError(
-                        f"{path} unpacks to more than {most / 1e9:.1f} GB, for which there is no memory here"
-                    )
+                    raise DataError(f"{path} unpacks to more than {most / 1e9:.1f} GB, which does not fit into memory")
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise DataError(f"{path} is not a CSV file that can be read: {error}") from error
+        raise DataError(f"{path} is not a readable CSV file: {error}") from error
 
 
 @contextmanager
@@ -292,9 +290,9 @@ def _lines(path: Path) -> Iterator[Iterator[list[str]]]:
         with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
             yield (values for values in csv.reader(file, skipinitialspace=True) if values)
     except UnicodeDecodeError as error:
-        raise DataError(f"{path} is not a text file in UTF-8: {error}") from error
+        raise DataError(f"{path} is not a UTF-8 text file: {error}") from error
     except (csv.Error, EOFError, zlib.error) as error:
-        raise DataError(f"{path} is not a CSV file that can be read: {error}") from error
+        raise DataError(f"{path} is not a readable CSV file: {error}") from error
 
 
 def _header(path: Path) -> list[str]:
@@ -302,17 +300,17 @@ def _header(path: Path) -> list[str]:
     with _lines(path) as lines:
         names = next(lines, [])
     if not names:
-        raise InputError(f"{path} is empty: its first line must have the names of the columns")
+        raise InputError(f"{path} is empty: its first line must hold the column names")
     for i, name in enumerate(names):
         if not name:
             raise InputError(
-                f"column {i + 1} of {path} has no name. If it only counts the rows, leave it out "
-                "(with pandas: to_csv(…, index=False)); if the first line has no names, add such a line"
+                f"column {i + 1} of {path} has no name. If it only numbers the rows, leave it out (with "
+                "pandas: to_csv(…, index=False)); if the first line has no names, add them"
             )
     _check_different(names, path)
     for separator in ";\t":
         if len(names) == 1 and separator in names[0]:
-            raise InputError(f"{path} is separated by {separator!r}: write it with commas")
+            raise InputError(f"{path} is separated by {separator!r}: separate its columns with commas")
     return names
 
 
@@ -320,7 +318,7 @@ def _check_different(names: list[str], path: Path) -> None:
     """Refuse two columns of one name."""
     for name, times in Counter(names).items():
         if times > 1:
-            raise InputError(f"{path} has two columns {name!r}: give each a name of its own")
+            raise InputError(f"{path} has two columns named {name!r}: give each its own name")
 
 
 def _check_widths(path: Path, n: int) -> None:
@@ -329,14 +327,16 @@ def _check_widths(path: Path, n: int) -> None:
         for row, values in enumerate(lines):
             if len(values) > n:
                 raise InputError(
-                    f"row {row} of {path} has {len(values)} values for {n} columns: write a value that has a comma in "
-                    "quotation marks"
+                    f"row {row} of {path} has {len(values)} values for {n} columns: put values that contain a "
+                    "comma in quotation marks"
                 )
 
 
 def _column_of(array: Array, n: int, name: str, path: Path) -> Array:
     if array.shape not in ((n,), (n, 1)):
-        raise InputError(f"array {name!r} of {path} has shape {array.shape}: it must have one value for {n} samples")
+        raise InputError(
+            f"array {name!r} of {path} has shape {array.shape}: it must have one value for each of the {n} samples"
+        )
     return array.reshape(n)
 
 
