@@ -146,5 +146,5 @@ def test_a_number_of_threads_that_cannot_be(n_jobs: Any) -> None:
 
 
 def test_a_method_s_class_is_no_name() -> None:
-    with pytest.raises(InputError, match=r"it must be a name, or where your own is: 'my_file.py:MyMethod'"):
+    with pytest.raises(InputError, match=r"it must be a name, or the address of your own: 'my_file.py:MyMethod'"):
         ContinualClassifier(int).partial_fit(*rows(0, 1))  # type: ignore[arg-type]

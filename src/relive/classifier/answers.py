@@ -1,4 +1,4 @@
-"""What a learner says of inputs, as classes instead of output units."""
+"""A learner's predictions as classes instead of output units."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Array = npt.NDArray[Any]
 
 @torch.no_grad()
 def class_probabilities(learner: Learner, x: Tensor, task: int) -> tuple[Array, Tensor]:
-    """Return the classes that may be the answer to a question of a task, and their probabilities, (n, classes)."""
+    """Return the possible classes for inputs of a task, and their probabilities, (n, classes)."""
     scenario = learner.scenario
     active = scenario.active(task, learner.seen)
     class_of = {
@@ -32,7 +32,7 @@ def class_probabilities(learner: Learner, x: Tensor, task: int) -> tuple[Array, 
 
 @torch.no_grad()
 def without_forgotten(learner: Learner, x: Tensor) -> Tensor:
-    """Return the inputs that are not taken for a forgotten class, (m, inputs): all of them, where a task is needed."""
+    """Return the inputs that are not assigned to a forgotten class, (m, inputs); in Task-IL, all of them."""
     scenario, task = learner.scenario, learner.seen - 1
     if not scenario.gone or scenario.needs_task:
         return x

@@ -1,18 +1,18 @@
-r"""What came out when a model was asked about samples that it had not learned, or not yet: numbers, no samples.
+r"""Scores of samples that a model had not learned, or not yet: only numbers are kept, no samples.
 
-Two things follow. *A temperature*: the sum of :math:`-\log p_T(y|x)` is kept at every temperature of a grid
-(:mod:`relive.classifier.calibration`). *What is usual*: of some samples it is kept how unlike everything learned they
-were, in several ways j (:meth:`relive.core.method.Method.novelty`, or how close the other answers were). A new sample
-is as unusual in one way as the share of known ones that are as unlike or more, :math:`p_j`; in all ways together its
+They serve two purposes. *A temperature*: the sum of :math:`-\log p_T(y|x)` is kept at every temperature of a grid
+(:mod:`relive.classifier.calibration`). *Novelty*: for some samples it is kept how unlike everything learned they
+were, in several ways j (:meth:`relive.core.method.Method.novelty`, or how close the runner-up was). For a new sample,
+:math:`p_j` is the share of held-out samples that are at least as unusual in way j; combining all ways, its
 strangeness is Fisher's statistic,
 
 .. math:: s(x) = \sum_j -\log p_j(x) + b_j(x)
 
-with b how far a sample lies beyond all known ones, where the share can say no more. Its familiarity is the share of
-known samples that are as strange or stranger; beyond the strangest of them it goes on falling. Refusing what is less
-familiar than 0.05 refuses about 5 % of samples like those learned, whatever their distribution (Vovk et al. 2005,
-"Algorithmic learning in a random world"), as far as the scores are those of today's model. They are older, so that
-those of the last tasks count most.
+where b is how far a sample lies beyond all held-out ones, where the share can say no more. Its familiarity is the share
+of held-out samples that are at least as strange; beyond the strangest of them it keeps falling. Rejecting samples with
+a familiarity below 0.05 rejects about 5 % of samples like those learned, whatever the distribution (Vovk et al. 2005,
+"Algorithmic learning in a random world"), as long as the model has not changed since. It has: so the most recent scores
+count most.
 """
 
 from __future__ import annotations
@@ -28,29 +28,29 @@ from relive._util.errors import InputError
 from relive.classifier.calibration import FADES, SMALLEST, TEMPERATURES, losses, temperature
 
 Array = npt.NDArray[Any]
-SURE = -30.0  # the log of how much less likely all other answers are; further down makes no difference
-KEPT = 64  # samples of each class of which it is kept how unlike everything learned they were
+SURE = -30.0  # log odds of all other answers below which differences are ignored
+KEPT = 64  # samples of each class whose novelty scores are kept
 
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """What came out so far; nothing here is changed in place.
+    """The scores so far; immutable.
 
     Attributes
     ----------
     losses
         (classes, temperatures) the summed losses of each class's samples.
     count
-        (classes,) how many samples of each class were asked about.
+        (classes,) how many samples of each class were scored.
     last
-        (classes,) how many times the model had been asked when it was last asked about a class; 0 for never.
+        (classes,) the number of the last round of scoring that had samples of a class; 0 for never.
     scores, owner
-        (kept, kinds) how unlike everything learned some of them were, NaN where that was not known yet, and (kept,)
-        which class each is of.
+        (kept, kinds) how unlike everything learned some of them were, NaN where not known yet, and (kept,)
+        the class of each.
     learned
-        How many samples the model had learned when it was asked last.
+        How many samples the model had learned at the last round.
     usual
-        The temperature that is usual for the method; 1 if nothing is to be calibrated.
+        The method's usual temperature; 1 if nothing is to be calibrated.
     """
 
     losses: Array
@@ -63,19 +63,19 @@ class Asked:
 
     @classmethod
     def nothing(cls, usual: float = 1.0) -> Asked:
-        """Return what is known before anything was asked."""
+        """Return the scores before any sample was scored."""
         zeros = np.zeros((0, len(TEMPERATURES)))
         return cls(zeros, np.zeros(0), np.zeros(0), np.zeros((0, 0)), np.zeros(0, np.int64), usual=usual)
 
     def with_more(
         self, probabilities: Array, column: Array, classes: Array, scores: Array, learned: int, seed: int
     ) -> Asked:
-        """Return it with samples that were asked about now.
+        """Return the scores with those of more samples added.
 
         Parameters
         ----------
         probabilities, column
-            (n, labels) at temperature 1, and (n,) which label is right.
+            (n, labels) at temperature 1, and (n,) the index of the true label.
         classes
             (n,) the class of each sample.
         scores
@@ -83,7 +83,7 @@ class Asked:
         learned
             How many samples the model has learned.
         seed
-            Which of them are kept is drawn from it.
+            Determines which of them are kept.
         """
         n = max(len(self.count), int(classes.max()) + 1)
         more = n - len(self.count)
@@ -96,7 +96,7 @@ class Asked:
         places: dict[int, list[int]] = {}
         for place, c in enumerate(owner):
             places.setdefault(c, []).append(place)
-        for c, score in zip(classes.tolist(), scores, strict=True):  # each of a class's samples is as likely to stay
+        for c, score in zip(classes.tolist(), scores, strict=True):  # reservoir sampling within each class
             mine = places.setdefault(c, [])
             count[c] += 1
             if len(mine) < KEPT:
@@ -119,7 +119,7 @@ class Asked:
         )
 
     def without(self, gone: Sequence[int]) -> Asked:
-        """Return it without what came out for the samples of some classes."""
+        """Return the scores without those of some classes' samples."""
         total, count = self.losses.copy(), self.count.copy()
         there = [c for c in gone if c < len(count)]
         total[there], count[there] = 0, 0
@@ -128,7 +128,7 @@ class Asked:
 
     @property
     def temperature(self) -> float:
-        """The temperature that suits; what is usual if nothing was asked."""
+        """The best temperature; the usual one if there are no scores."""
         return temperature(self.losses.sum(0), self.usual)
 
     @property
@@ -137,7 +137,7 @@ class Asked:
         return sum(array.size for array in self.to_arrays().values())
 
     def familiarity(self, scores: Array) -> Array:
-        """Return the share of known samples that are as strange as these or stranger, (n,), given (n, kinds)."""
+        """Return the share of held-out samples that are at least as strange as these, (n,), given (n, kinds)."""
         if not len(self.scores):
             raise InputError(
                 "this model has no held-out scores to compare with, so it cannot tell which samples are "
@@ -159,14 +159,14 @@ class Asked:
         return familiarity
 
     def _weight(self) -> Array:
-        """Return what each kept row counts for, (kept,): 1 on average, and half as much with each time asked since."""
+        """Return the weight of each kept row, (kept,): 1 on average, halved with each round of scoring since."""
         weight = self.count[self.owner] / np.bincount(self.owner)[self.owner]
         weight *= FADES ** (self.last.max() - self.last[self.owner])
         scaled: Array = weight * (len(weight) / weight.sum())
         return scaled
 
     def check_share(self, reject: Any) -> float:
-        """Return the share of samples to be refused as a number; refuse one that cannot be reached."""
+        """Return the share of samples to reject as a number; refuse one that is too small to resolve."""
         if not isinstance(reject, int | float | np.number) or isinstance(reject, bool) or not 0 < float(reject) < 1:
             raise InputError(f"reject = {reject!r}: it must be a number between 0 and 1, such as 0.05, or None")
         n = len(self.scores)
@@ -184,12 +184,12 @@ class Asked:
 
 
 def asked_from(arrays: Mapping[str, Array], learned: int, usual: float, n_classes: int) -> Asked:
-    """Return what was asked, from arrays that may be anything.
+    """Return the scores from arrays of a file, which may hold anything.
 
     Raises
     ------
     ValueError
-        If they cannot be.
+        If they are invalid.
     """
     total, count, last, scores, owner = (arrays[name] for name in ("losses", "count", "last", "scores", "owner"))
     n = len(count)
@@ -206,9 +206,9 @@ def asked_from(arrays: Mapping[str, Array], learned: int, usual: float, n_classe
 
 
 def closeness(probabilities: Array) -> Array:
-    """Return how close all other answers together are to the best, log p(others) / p(best), (n,): the unsurer the more.
+    """Return how close all other answers together are to the best, log p(others) / p(best), (n,): higher is less sure.
 
-    Very sure ones are all the same: how sure they are depends on which classes there are besides, and new ones come.
+    Very confident answers are treated alike: how confident they are depends on the other classes, and new ones come.
 
     >>> closeness(np.array([[0.5, 0.5], [1.0, 0.0]])).tolist()
     [0.0, -30.0]
@@ -222,9 +222,9 @@ def closeness(probabilities: Array) -> Array:
 
 
 def strangeness_scores(probabilities: Array, kinds: Array | None, n_labels: int) -> Array:
-    """Return in which ways, and how much, samples are unlike everything learned, (n, kinds).
+    """Return how unlike everything learned samples are, in each way, (n, kinds).
 
-    A method that measures no novelty leaves how close the other answers are, which means nothing with one label only.
+    A method that measures no novelty leaves the closeness of other answers, which means nothing with a single label.
     """
     if kinds is not None:
         return kinds
@@ -232,7 +232,7 @@ def strangeness_scores(probabilities: Array, kinds: Array | None, n_labels: int)
 
 
 def _beyond(values: Array, known: Array) -> Array:
-    """Return how far values are beyond all known ones, (n,), in units of how far the last known is from the middle."""
+    """Return how far values lie beyond all known ones, (n,), in units of the distance from the last to the median."""
     known = known[~np.isnan(known)]
     if not len(known):
         return np.zeros(len(values))
@@ -242,9 +242,9 @@ def _beyond(values: Array, known: Array) -> Array:
 
 
 def _share_above(values: Array, known: Array, weight: Array, itself: int) -> Array:
-    """Return the weighted share of known values that are no smaller, (n,); a new value itself counts as one of them.
+    """Return the weighted share of known values that are no smaller, (n,); a new value counts itself.
 
-    Of a value that is not known (NaN) nothing can be told: half of all.
+    For an unknown value (NaN) the share is one half.
     """
     known, weight = known[~np.isnan(known)], weight[~np.isnan(known)]
     order = np.argsort(known)

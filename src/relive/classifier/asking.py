@@ -1,13 +1,13 @@
-"""Asking a model about samples that it has not learned: which, when, and what is kept of the answers.
+"""Scoring a model on samples that it has not learned: which samples, when, and what is kept.
 
-Samples that were held out (``holdout``, or for early stopping) were not learned anyway. A method in closed form needs
-none: a copy takes some of a task's samples back (:meth:`relive.core.method.Method.unlearn`), and is asked about them;
-the model itself has learned them all. A network that held nothing out is not asked: what it was trained on tells
-nothing, and a part that is not trained on would cost accuracy. Its temperature is the one that is usual for the method.
-Where noise hides single samples nothing is asked: scores that are kept would tell of them.
+Samples that were held out (``holdout``, or for early stopping) were not learned anyway. A closed-form method needs no
+held-out samples: a copy unlearns some of a task's samples (:meth:`relive.core.method.Method.unlearn`) and is scored on
+them; the model itself has learned them all. A network that held nothing out is not scored: its training samples say
+nothing, and holding some out would cost accuracy. It uses its method's usual temperature. With noise that hides single
+samples nothing is scored either: stored scores would reveal them.
 
-Each time, the output layer is solved once more. In tasks of fewer than 20 samples that would take longer than learning
-them, so that a copy is asked only when as many samples were learned since as there were at the last time.
+Each round solves the output layer once more. For tasks of fewer than 20 samples that would take longer than learning
+them, so they are scored only once as many samples have been learned since the last round as before it.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from relive.core.sources import Part
 from relive.data.tasks import Examples, Task
 from relive.methods.closed_form import CHUNK
 
-SMALL = 20  # samples; tasks of fewer are asked about only now and then
-SHARE, MOST = 0.2, 500  # of each class's samples; samples in all
-BATCHES = 3  # of a large task, that these samples are among
+SMALL = 20  # samples; smaller tasks are scored only now and then
+SHARE, MOST = 0.2, 500  # share of each class's samples; samples in all
+BATCHES = 3  # of a large task, from which these samples are taken
 
 
 def label_probabilities(learner: Learner, books: Bookkeeping, x: Tensor, task: int) -> Array:
-    """Return the probability of every label, (n, labels), in the order in which they were met."""
+    """Return the probability of every label, (n, labels), in the order in which labels were first seen."""
     classes, p = class_probabilities(learner, x, task)
     by_label = np.zeros((len(x), len(books.labels)))
     np.add.at(by_label, np.ix_(np.arange(len(x)), np.array(books.meaning)[classes]), p.numpy())  # two may have one
@@ -42,20 +42,20 @@ def label_probabilities(learner: Learner, books: Bookkeeping, x: Tensor, task: i
 def ask(
     before: Asked, learner: Learner, books: Bookkeeping, new: NewTask, task: Task, tested: Examples, seed: int
 ) -> Asked:
-    """Return what was asked so far, and now that a task was learned.
+    """Return the scores so far, including those of a task that was just learned.
 
     Parameters
     ----------
     before
-        What was asked before.
+        The scores so far.
     learner, books, new
-        What has learned the task, what is known of labels with it, and what the task is.
+        The learner that learned the task, the books including its labels, and the task.
     task
-        What it learned, and held out for early stopping.
+        The samples that it learned, and those held out for early stopping.
     tested
-        What was held out to test it, its labels positions in the task's classes.
+        The samples held out for testing; their labels are positions in the task's classes.
     seed
-        Which samples are asked about, and of which scores are kept, is drawn from it.
+        Determines which samples are scored and which scores are kept.
     """
     if learner.method.hides_samples:
         return before
@@ -83,10 +83,10 @@ def ask(
 
 
 def _fold(target: Tensor, known: list[bool], rng: np.random.Generator) -> Tensor:
-    """Return which samples to take back, (m,): a fifth of each class, 500 at most; a new class keeps at least one.
+    """Return which samples to unlearn, (m,): a fifth of each class, 500 at most; a new class keeps at least one.
 
-    Of a small task all samples of known classes are taken back: it is asked before it is learned. Of a large one they
-    are of few batches, since the features of whole batches are computed again.
+    For a small task, all samples of known classes: it is scored before it is learned. For a large one they come from
+    few batches, since the features of whole batches are computed again.
     """
     y = target.cpu().numpy()
     share = min(SHARE, MOST / len(y))

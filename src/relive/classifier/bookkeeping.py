@@ -1,4 +1,4 @@
-"""Which labels and tasks a model has met, in which order, and so which label each output unit stands for."""
+"""Which labels and tasks a model has seen, in which order, and hence which label each output unit stands for."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ class NewTask:
     Attributes
     ----------
     name
-        How it is called.
+        Its name.
     classes
-        What it may be answered with.
+        The possible answers.
     names
-        How people call these classes.
+        The names of these classes.
     target
         (n,) the class of each sample: a position in ``classes``.
     labels
-        What it may be answered with: positions in the labels met so far.
+        The possible answers: positions in the labels seen so far.
     label
-        (n,) the label of each sample: a position in the labels met so far.
+        (n,) the label of each sample: a position in the labels seen so far.
     """
 
     name: Name
@@ -67,7 +67,7 @@ class NewTask:
 
 
 def together(one: Lesson, other: Lesson) -> Lesson:
-    """Return two lessons as one, without a digest: it is of no data that anyone has together."""
+    """Return two lessons as one, without a digest, since nobody has their data together."""
     counts: dict[int, int] = {}
     for lesson in (one, other):
         for c, count in zip(lesson.classes, lesson.counts, strict=True):
@@ -90,27 +90,27 @@ def together(one: Lesson, other: Lesson) -> Lesson:
 
 @dataclass(frozen=True, eq=False)
 class Bookkeeping:
-    """Labels and tasks so far; nothing here is changed in place.
+    """Labels and tasks so far; immutable.
 
-    A class is a number, from 0, that the learner has for what it was taught under a new label. It keeps it, whatever
-    becomes of the label: a label may be renamed, two classes may get one label, and a forgotten class has none.
+    A class is a number, from 0, that the learner assigns to what it was taught under a new label. The number never
+    changes: a label may be renamed, two classes may share a label, and a forgotten class has none.
 
     Attributes
     ----------
     scenario
         The scenario's name.
     labels
-        In the order in which they were met.
+        In the order in which they were first seen.
     declared
-        Labels that were said to come, in the order in which that was said; they may have come meanwhile.
+        Labels that were announced, in that order; they may have been seen since.
     lessons
         What is remembered about each task.
     tasks
         The classes of each task.
     meaning
-        What each class is called: a position in ``labels``, or ``GONE`` if it was forgotten.
+        The label of each class: a position in ``labels``, or ``GONE`` if it was forgotten.
     changes
-        What was done to classes, the oldest first.
+        The changes to classes, oldest first.
     """
 
     scenario: str
@@ -123,11 +123,11 @@ class Bookkeeping:
 
     @property
     def classes(self) -> Array:
-        """All labels, met or declared, sorted; to read only."""
+        """All labels, seen or declared, sorted; read-only."""
         return read_only(np.sort(joined(self.labels, self.declared)))
 
     def with_labels(self, labels: Array, declared: Array) -> Bookkeeping:
-        """Return the books with labels that a new task has, and labels that are now known to come."""
+        """Return the books with the labels of a new task, and with announced labels."""
         known = joined(self.labels, labels)
         meaning = (*self.meaning, *range(len(self.labels), len(known)))
         return replace(self, labels=known, declared=joined(self.declared, declared), meaning=meaning)
@@ -137,7 +137,7 @@ class Bookkeeping:
         return replace(self, lessons=(*self.lessons, lesson), tasks=(*self.tasks, classes))
 
     def new_task(self, y: Array, name: Any) -> NewTask:
-        """Return the task that samples with these labels, all of them known here, are."""
+        """Return the task formed by samples with these labels, all of them known here."""
         labels, position = np.unique(y, return_inverse=True)
         position_of = {label: p for p, label in enumerate(self.labels.tolist())}
         found = [position_of[label] for label in labels.tolist()]
@@ -158,9 +158,9 @@ class Bookkeeping:
         return scenario_of(self.scenario, [*tasks, reserved] if to_come else tasks, gone)
 
     def gathered(self) -> Bookkeeping:
-        """Return books with no more than so many lessons: the oldest neighbours without a name become one.
+        """Return books with a limited number of lessons: the oldest adjacent unnamed ones are merged.
 
-        Only for learners to whom it is all the same in how many tasks something came.
+        Only for learners for which the division into tasks does not matter.
         """
         lessons, tasks = list(self.lessons), list(self.tasks)
         i = 0
@@ -173,7 +173,7 @@ class Bookkeeping:
         return replace(self, lessons=tuple(lessons), tasks=tuple(tasks))
 
     def by_label(self, by_class: Mapping[int, tuple[int, ...]]) -> dict[int, tuple[int, ...]]:
-        """Return counts that are by class by the labels' positions; those of classes with one label are added up."""
+        """Convert counts by class to counts by label position; classes that share a label are added up."""
         found: dict[int, tuple[int, ...]] = {}
         for c, counts in by_class.items():
             position = self.meaning[c]
@@ -182,7 +182,7 @@ class Bookkeeping:
         return found
 
     def name_for(self, task: Any) -> Name:
-        """Return how a new task is called: as the user says, or by the next free number."""
+        """Return the name of a new task: the user's, or the next free number."""
         taken = [lesson.name for lesson in self.lessons]
         if task is None:
             learned = sum(lesson.batches for lesson in self.lessons)
@@ -199,7 +199,7 @@ class Bookkeeping:
         return str(name) if isinstance(name, str) else name
 
     def rows_by_task(self, task: Any, n: int) -> Iterator[tuple[int, Array]]:
-        """Yield a task's number and which of n samples are asked about it; ``task`` is as the user gives it."""
+        """Yield a task's number and which of n samples belong to it; ``task`` is as the user gives it."""
         scenario = SCENARIOS[self.scenario]
         if not scenario.needs_task:
             if task is not None:

@@ -1,4 +1,4 @@
-"""Classes that change after they were learned: forgotten, renamed, merged. Books go in, books come out."""
+"""Changes to learned classes: forget, rename, merge. Functions from books to books."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from relive.core.scenarios import SCENARIOS
 
 
 def forgotten(books: Bookkeeping, labels: Sequence[Any]) -> Bookkeeping:
-    """Return books without these labels: their classes have none, and no lesson counts their samples."""
+    """Return books without these labels: their classes lose their label, and no lesson counts their samples."""
     positions = _positions(books, labels)
     if len(positions) == len(books.labels):
         raise InputError(
@@ -40,7 +40,7 @@ def forgotten(books: Bookkeeping, labels: Sequence[Any]) -> Bookkeeping:
 
 
 def renamed(books: Bookkeeping, old: Any, new: Any) -> Bookkeeping:
-    """Return books in which a class is called otherwise."""
+    """Return books in which a class has another name."""
     positions = _positions(books, [old])
     name = _new_name(books, new, positions)
     if name[0] == books.labels[positions[0]]:
@@ -49,7 +49,7 @@ def renamed(books: Bookkeeping, old: Any, new: Any) -> Bookkeeping:
 
 
 def merged(books: Bookkeeping, labels: Sequence[Any], into: Any) -> Bookkeeping:
-    """Return books in which several classes have one label, that of the oldest of them renamed."""
+    """Return books in which several classes share one label, that of the oldest of them, renamed."""
     positions = _positions(books, labels)
     if len(positions) < 2:
         raise InputError(f"merge needs at least two different classes, but got {_listed(books, positions)}")
@@ -76,7 +76,7 @@ def classes_of(books: Bookkeeping, label: Any) -> list[int]:
 
 
 def _positions(books: Bookkeeping, labels: Sequence[Any]) -> list[int]:
-    """Return where these labels are among those met, each once, in the order given."""
+    """Return the positions of these labels, each once, in the order given."""
     if not len(labels):
         raise InputError("no class given: name at least one")
     given, known = label_array(list(labels)), books.labels.tolist()
@@ -94,7 +94,7 @@ def _positions(books: Bookkeeping, labels: Sequence[Any]) -> list[int]:
 
 
 def _new_name(books: Bookkeeping, name: Any, positions: list[int]) -> Array:
-    """Return a label, (1,), that is of the right kind, and not the name of a class that is not among these."""
+    """Return a new label, (1,), of the right type, which no class other than these has."""
     given = label_array([name])
     joined(books.labels, given)  # refuses labels of another kind
     taken = set(books.classes.tolist()) - {books.labels[p].item() for p in positions}
@@ -105,7 +105,7 @@ def _new_name(books: Bookkeeping, name: Any, positions: list[int]) -> Array:
 
 
 def _with_name(books: Bookkeeping, position: int, name: Array, change: Change) -> Bookkeeping:
-    """Return books in which the label at a position is another."""
+    """Return books in which the label at a position is replaced."""
     old = books.labels[position].item()
 
     def with_name(labels: Array, chosen: Array) -> Array:
@@ -119,9 +119,9 @@ def _with_name(books: Bookkeeping, position: int, name: Array, change: Change) -
 
 
 def _relabelled(lesson: Lesson, moved: dict[int, int]) -> Lesson:
-    """Return a lesson with its labels' new positions: counts of what is one label now are added up, others dropped.
+    """Return a lesson with its labels at new positions: counts of merged labels are added, others dropped.
 
-    A lesson of which something is forgotten is no longer of the data that its digest was taken of.
+    If something in it was forgotten, the lesson loses its digest, which no longer describes its data.
     """
     counts: dict[int, int] = {}
     for p, count in zip(lesson.classes, lesson.counts, strict=True):

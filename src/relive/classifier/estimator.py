@@ -1,4 +1,4 @@
-"""ContinualClassifier: the scikit-learn face of the learner. One ``partial_fit`` is one task."""
+"""ContinualClassifier: the scikit-learn interface of the learner. One ``partial_fit`` is one task."""
 
 from __future__ import annotations
 
@@ -40,77 +40,77 @@ Array = npt.NDArray[Any]
 
 
 class ContinualClassifier(Learned, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A classifier that goes on learning new classes without keeping old data.
+    """A classifier that keeps learning new classes without storing old data.
 
     Each call of :meth:`partial_fit` teaches it one task. Classes and tasks need not be known beforehand: the output
-    layer grows. It can be asked at any time for the class, out of all that it has met (Class-IL).
+    layer grows. At any time it can predict the class among all those seen so far (Class-IL).
 
     Parameters
     ----------
     method
-        ``"auto"`` takes the one that suits, decided at the first task (:mod:`relive.classifier.choice` has the rule).
-        Otherwise a name from ``relive methods``, or an address of one's own, ``"my_file.py:MyMethod"``; not
+        ``"auto"`` chooses a suitable one at the first task (:mod:`relive.classifier.choice` has the rule).
+        Otherwise a name from ``relive methods``, or the address of your own, ``"my_file.py:MyMethod"``; not
         ``"offline"``, which needs the data of all tasks at once.
     scenario
-        ``"class"``: which of all classes? ``"task"``: the task is given with every question, which of its classes?
-        ``"domain"``: the same classes again in other circumstances, the task is not given.
+        ``"class"``: which of all classes? ``"task"``: the task is given with every sample; which of its classes?
+        ``"domain"``: the same classes under new conditions, the task is not given.
     settings
-        The method's own settings, such as ``{"lam": 1e6}`` for EWC.
+        The method's settings, such as ``{"lam": 1e6}`` for EWC.
     iterations
-        Steps per task; ``None`` for 20 passes over the task's data, at least 500 steps and at most 5000. A method in
-        closed form takes none.
+        Steps per task; ``None`` for 20 passes over the task's data, at least 500 steps and at most 5000. A closed-form
+        method takes none.
     encoder
-        The network's first part: ``"mlp"``, two hidden layers; ``"conv"``, for pictures; ``"random"``, features that
-        are not trained; ``"inputs"``, none; an address of one's own, ``"my_file.py:make"``; or a function
-        ``(shape, hidden, rng)`` that returns a ``torch.nn.Module``. A model with a
-        function cannot be saved. ``None`` for the method's own, ``"mlp"`` for most.
+        ``"mlp"``, two hidden layers; ``"conv"``, for images; ``"random"``, features that are not trained;
+        ``"inputs"``, none; the address of your own, ``"my_file.py:make"``; or a function ``(shape, hidden, rng)``
+        that returns a ``torch.nn.Module``. A model with a function cannot be saved. ``None`` for the method's
+        default, ``"mlp"`` for most.
     shape
-        How the encoder is to read a sample: ``(height, width)``, ``(height, width, channels)``; ``None`` for a plain
-        row of features.
+        The shape of a sample: ``(height, width)``, ``(height, width, channels)``; ``None`` for a plain row of
+        features.
     hidden, latent
         Units in each hidden layer; latent variables of the generator.
     learning_rate, batch_size
         Of Adam.
     likelihood
-        What inputs are to the generator: ``"bernoulli"`` numbers in [0, 1], ``"gaussian"`` any others, which are
-        then standardised by the first task's mean and deviation. ``"auto"`` looks at the first task: bytes
-        (``uint8``, taken for 0 to 255) and numbers within [0, 1] are Bernoulli, everything else is Gaussian.
+        How the generator models inputs: ``"bernoulli"`` for numbers in [0, 1], ``"gaussian"`` for any others, which
+        are then standardised with the first task's mean and standard deviation. ``"auto"`` looks at the first task:
+        bytes (``uint8``, read as 0 to 255) and numbers within [0, 1] are Bernoulli, everything else is Gaussian.
     fidelity
         ``"as_written"``, the paper's equations; ``"as_run"``, its code, which gives the generator less weight; or a
         ``Fidelity``.
     early_stopping
-        Whether to stop a task's training when accuracy on a held-out part of it no longer grows.
+        Whether to stop a task's training when the accuracy on a held-out part stops improving.
     validation_fraction, n_iter_no_change
-        How much of the task is held out for that, and how many looks (one every 50 steps) to wait.
+        How much of the task is held out for that, and how many checks (one every 50 steps) to wait.
     holdout
-        A share of each class's samples in a task that is not learned but tested on; the figures are kept with the
-        lesson. It is taken first, and early stopping holds its part out of what is left: no sample is in both.
+        The share of each class's samples in a task that is held out for testing; the figures are kept with the
+        lesson. It is taken first, and early stopping holds its part out of the rest: no sample is in both.
     calibrate
-        Whether to ask about samples that were not learned, and to keep what is needed to make probabilities fit how
-        often answers are right, and to notice unknown classes: :mod:`relive.classifier.asking` has the rule.
+        Whether to score samples that were not learned, and to keep what is needed to calibrate probabilities and to
+        detect unknown classes: :mod:`relive.classifier.asking` has the rule.
     consolidate_every
-        For a method that trains a network: gather the samples of small batches in memory until there are so many, and
-        learn them as one task. ``None`` takes every batch for a task. A closed form learns any batch at once, exactly.
+        For a method that trains a network: collect the samples of small batches in memory until there are this many,
+        and learn them as one task. ``None`` treats every batch as a task. A closed form learns any batch exactly.
     allow_stored_data
-        Whether the method may be one that keeps data of earlier tasks, such as a replay buffer. Real samples are then
-        in the model and in the file that it is saved to; so are those that wait to be learned.
+        Whether the method may store data of earlier tasks, such as a replay buffer. Real samples are then in the
+        model and in its file, including those that wait to be learned.
     forgettable
-        Whether a method in closed form is to keep its sums for each class, so that :meth:`forget` leaves no trace. Each
-        class then needs as much room as otherwise all of them, and there are fewer features in the same room.
+        Whether a closed-form method keeps its sums per class, so that :meth:`forget` leaves no trace. Each class then
+        needs as much memory as all of them do otherwise, so there are fewer features for the same memory.
     random_state
-        The seed. The same seed and the same data in the same order give the same bits; ``None`` draws a new seed.
+        The seed. The same seed and the same data in the same order are bit-identical; ``None`` draws a new seed.
     n_jobs
-        Threads of one matrix product; ``None`` is one, −1 as many as cores. One is fastest for networks of the usual
-        size, and much so next to other work. The number decides the last bits.
+        Threads per matrix product; ``None`` is one, −1 one per core. One is fastest for networks of the usual
+        size, especially on a busy machine. The number affects the last bits.
     device
-        Where to compute: ``"cpu"``, ``"cuda"``, ``"mps"``, or ``"auto"``. Bits are promised on the CPU only.
+        Where to compute: ``"cpu"``, ``"cuda"``, ``"mps"``, or ``"auto"``. Bit-identical results need the CPU.
 
     Attributes
     ----------
     classes_
-        The labels met so far, and those declared, sorted; read-only, as all that was learned.
+        The labels seen so far, and those declared, sorted; read-only, like everything learned.
     n_tasks_, pending_
-        How many tasks were learned; how many samples wait to be.
+        How many tasks were learned; how many samples are waiting.
     n_features_in_
         Features per sample.
     choice_
@@ -118,7 +118,7 @@ class ContinualClassifier(Learned, ClassifierMixin, BaseEstimator):  # type: ign
     lessons_
         What is remembered about each task.
     notes_
-        Whatever the caller wants to keep with the model, as plain JSON values; empty at first.
+        Anything the caller wants to store with the model, as plain JSON values; empty at first.
 
     Examples
     --------
@@ -136,7 +136,7 @@ class ContinualClassifier(Learned, ClassifierMixin, BaseEstimator):  # type: ign
     True
     """
 
-    # what the first task decides, and what was learned
+    # decided by the first task, and learned
     features_: Features
     bookkeeping_: Bookkeeping
     structure_: dict[str, Any]
@@ -200,16 +200,16 @@ class ContinualClassifier(Learned, ClassifierMixin, BaseEstimator):  # type: ign
         self.device = device
 
     def fit(self, X: Any, y: Any, task: Name | None = None) -> Self:
-        """Start afresh and learn one task, which is given as in :meth:`partial_fit`."""
+        """Start over and learn one task, given as in :meth:`partial_fit`."""
         draft: Self = clone(self)
-        draft.random_state = self.random_state  # the very one: a generator goes on
+        draft.random_state = self.random_state  # not a copy: a generator advances
         learning.learn(draft, X, y, task)
         return self._take_over(draft)
 
     def partial_fit(
         self, X: Any, y: Any, task: Name | None = None, classes: Any = None, *, on_step: OnTrainingStep | None = None
     ) -> Self:
-        """Learn one more task. If that fails or is interrupted, the model stays as it was.
+        """Learn one more task. If that fails or is interrupted, the model is unchanged.
 
         Parameters
         ----------
@@ -220,39 +220,39 @@ class ContinualClassifier(Learned, ClassifierMixin, BaseEstimator):  # type: ign
         task
             A name for the task; its number, from 0, if not given.
         classes
-            Labels that are known to come, if any: they appear in ``classes_`` at once. Not needed.
+            Labels expected later, if any: they appear in ``classes_`` at once. Not needed.
         on_step
-            Called after every step with its number, from 1, the highest number there may be, and the loss.
+            Called after every step with its number, from 1, the maximum number, and the loss.
         """
         draft = copy.copy(self)
         waiting.take(draft, X, y, task, classes, on_step)
         return self._take_over(draft)
 
     def consolidate(self) -> Self:
-        """Learn the samples that wait for more (``consolidate_every``) now, as one task."""
+        """Learn the samples waiting for more (``consolidate_every``) now, as one task."""
         draft = copy.copy(self)
         waiting.consolidate(draft)
         return self._take_over(draft)
 
     def forget(self, *labels: Any) -> Self:
-        """Forget classes: nothing is answered with them any more, and what is kept of each of them goes.
+        """Forget classes: they are no longer predicted, and what is kept of each of them is deleted.
 
-        With ``forgettable=True`` the model is then, up to rounding, one that never learned them, but for how the first
-        task has scaled the features. Otherwise they leave traces in what classes share: the spread within classes, a
-        network's weights. Labels of forgotten classes may be learned again, as new ones. If this fails, as all that
-        changes a model, it stays as it was.
+        With ``forgettable=True`` the model is then, up to rounding, as if it had never learned them, except for how
+        the first task scaled the features. Otherwise they leave traces in what classes share: the within-class
+        covariance, a network's weights. Labels of forgotten classes may be learned again, as new ones. If this
+        fails, the model is unchanged, as for every change.
         """
         return self._changed(learning.forget, labels)
 
     def rename(self, old: Any, new: Any) -> Self:
-        """Call a class otherwise."""
+        """Rename a class."""
         return self._changed(learning.rename, old, new)
 
     def merge(self, labels: Sequence[Any], into: Any) -> Self:
-        """Make one class of several, under a new name or that of one of them.
+        """Merge several classes into one, under a new name or that of one of them.
 
-        In closed form the model is then one that learned them as one class; a network answers with the sum of their
-        probabilities.
+        In closed form the model is then the same as if it had learned them as one class; a network predicts the sum
+        of their probabilities.
         """
         return self._changed(learning.merge, labels, into)
 
@@ -275,16 +275,16 @@ class ContinualClassifier(Learned, ClassifierMixin, BaseEstimator):  # type: ign
         return kinds.cpu().numpy() if kinds is not None else None
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, task: Any = None) -> float:
-        """Return the share of samples that are classified right; ``task`` as in :meth:`predict_proba`."""
+        """Return the share of samples that are classified correctly; ``task`` as in :meth:`predict_proba`."""
         return float(accuracy_score(y, self.predict(X, task), sample_weight=sample_weight))
 
     def evaluate(self, X: Any, y: Any, task: Any = None) -> Evaluation:
-        """Say how good the answers are: accuracy by class with intervals, confusions, calibration.
+        """Evaluate predictions: accuracy by class with intervals, confusions, calibration.
 
         Parameters
         ----------
         X, y
-            Samples and their true labels, of the kind that was learned; labels never learned count as wrong.
+            Samples and their true labels, of the type that was learned; labels never learned count as wrong.
         task
             As in :meth:`predict_proba`.
         """
@@ -299,12 +299,12 @@ class ContinualClassifier(Learned, ClassifierMixin, BaseEstimator):  # type: ign
         return evaluate(truth, self.classes_[best], probabilities.max(1), self.labels_)
 
     def replay(self, n: int = 100, task: Name | None = None, random_state: int = 0) -> tuple[Array, Array]:
-        """Return what the model would replay: n samples that it generates, and the labels that it gives them.
+        """Return what the model would replay: n generated samples, and the labels that it gives them.
 
         Parameters
         ----------
         n
-            How many; of these, what it takes for a forgotten class is left out.
+            How many; samples assigned to a forgotten class are left out.
         task
             In Task-IL, whose classes to choose the labels from.
         random_state
@@ -322,7 +322,7 @@ class ContinualClassifier(Learned, ClassifierMixin, BaseEstimator):  # type: ign
         return samples, self.predict(samples, task)
 
     def report(self) -> list[selfreport.Memory]:
-        """Say how well each class is remembered, as far as this can be known without old data."""
+        """Return how well each class is remembered, as far as can be known without old data."""
         check_is_fitted(self)
         with self._threads():
             dreamt = selfreport.dreamt_counts(self.learner_, self.seed_)
@@ -331,26 +331,26 @@ class ContinualClassifier(Learned, ClassifierMixin, BaseEstimator):  # type: ign
         return selfreport.memories(self.labels_.tolist(), self.lessons_, by_label, painted)
 
     def save(self, path: str | Path) -> None:
-        """Write the model to one safetensors file, with all that is needed to go on learning with the same bits."""
+        """Write the model to one safetensors file, with everything needed to continue learning bit-identically."""
         from relive.classifier.modelfile import save
 
         save(self, Path(path))
 
     @property
     def pending_(self) -> int:
-        """How many samples wait to be learned: answers do not know them yet."""
+        """How many samples wait to be learned; predictions do not reflect them yet."""
         return len(self.waiting_) if self.waiting_ is not None else 0
 
     # ---- learning and changing -----------------------------------------------------------------------------------
 
     def _take_over(self, draft: Self) -> Self:
-        """Have what the draft has learned, in one assignment that cannot be interrupted half-way."""
+        """Adopt what the draft has learned, in one assignment that cannot be interrupted halfway."""
         own = {name: value for name, value in vars(self).items() if not name.endswith("_")}
         self.__dict__ = own | {name: value for name, value in vars(draft).items() if name.endswith("_")}
         return self
 
     def _changed(self, change: Callable[..., None], *what: Any) -> Self:
-        """Change what was learned, as a whole or not at all."""
+        """Change what was learned, completely or not at all."""
         check_is_fitted(self)
         waiting.check_none(self)
         draft = copy.copy(self)
@@ -365,7 +365,7 @@ class ContinualClassifier(Learned, ClassifierMixin, BaseEstimator):  # type: ign
         return data
 
     def _threads(self) -> AbstractContextManager[None]:
-        """Compute with as many threads as were asked for."""
+        """Compute with the requested number of threads."""
         return threads(parameters.thread_count(self.n_jobs))
 
     # ---- being a scikit-learn estimator, copied and stored ---------------------------------------------------------
@@ -374,7 +374,7 @@ class ContinualClassifier(Learned, ClassifierMixin, BaseEstimator):  # type: ign
         return "learner_" in vars(self)
 
     def __copy__(self) -> Self:
-        """Return a model that goes on by itself: what was learned is never changed in place, only replaced."""
+        """Return an independent model: what was learned is never changed in place, only replaced."""
         other = type(self).__new__(type(self))
         other.__dict__ = dict(vars(self))
         if self.__sklearn_is_fitted__():
@@ -382,7 +382,7 @@ class ContinualClassifier(Learned, ClassifierMixin, BaseEstimator):  # type: ign
         return other
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """Return a model that shares nothing with this one; its network is copied, not built again."""
+        """Return a model that shares nothing with this one; its network is copied, not rebuilt."""
         other = type(self).__new__(type(self))
         other.__dict__ = copy.deepcopy(dict(vars(self)), memo)
         return other

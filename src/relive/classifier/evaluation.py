@@ -18,25 +18,25 @@ BINS = 10  # of confidence, in a reliability curve
 
 @dataclass(frozen=True)
 class Share:
-    """How many of n were right, with Wilson's 95 % interval of the share."""
+    """How many of n were correct, with Wilson's 95 % interval of the share."""
 
     right: int
     n: int
 
     @property
     def share(self) -> float:
-        """Right answers among all."""
+        """The share of correct answers."""
         return self.right / self.n
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Where the true share lies, with 95 % confidence."""
+        """The 95 % confidence interval of the true share."""
         return wilson(self.right, self.n)
 
 
 @dataclass(frozen=True)
 class Bin:
-    """Answers of about the same confidence: how many, their mean confidence, and how many were right."""
+    """Answers of similar confidence: how many, their mean confidence, and how many were correct."""
 
     n: int
     confidence: float
@@ -45,25 +45,25 @@ class Bin:
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """What came out.
+    """The results of an evaluation.
 
     Attributes
     ----------
     overall
         All samples together.
     by_class
-        Each label that was asked about, in order; those that the model has never learned are among them.
+        Each label in the data, in order, including those that the model has never learned.
     labels
-        The rows and columns of the confusion matrix: what the model knows and what was asked, sorted.
+        The rows and columns of the confusion matrix: the model's labels and those in the data, sorted.
     confusion
-        (labels, labels) how many samples of a row's label got a column's.
+        (labels, labels) how many samples of a row's label were predicted as a column's.
     unknown
-        Labels that were asked about and never learned: no answer to them can be right.
+        Labels in the data that were never learned: they cannot be predicted correctly.
     confidence
         The mean probability of the answers.
     calibration_error
-        The expected calibration error: the mean distance of confidence and accuracy over ten bins of confidence,
-        weighted by how many answers are in them.
+        The expected calibration error: the mean gap between confidence and accuracy over ten bins of confidence,
+        weighted by the number of answers in each.
     reliability
         The bins that have answers.
     """
@@ -96,16 +96,16 @@ class Evaluation:
 
 
 def evaluate(y: Array, answers: Array, confidence: Array, known: Array) -> Evaluation:
-    """Compare answers with the truth.
+    """Compare predictions with the truth.
 
     Parameters
     ----------
     y
-        (n,) the true labels, of the same kind as the answers.
+        (n,) the true labels, of the same type as the predictions.
     answers, confidence
-        (n,) what the model said, and with which probability.
+        (n,) the predictions and their probabilities.
     known
-        The labels that the model can answer with.
+        The labels that the model can predict.
 
     >>> y, said = np.array(["a", "a", "b", "c"]), np.array(["a", "b", "b", "b"])
     >>> done = evaluate(y, said, np.array([1.0, 0.5, 1.0, 1.0]), np.array(["a", "b"]))
@@ -147,18 +147,18 @@ def calibration_error(bins: Sequence[Bin]) -> float:
 
 @dataclass(frozen=True)
 class Change:
-    """What changed between two models, asked about the same samples.
+    """What changed between two models on the same samples.
 
     Attributes
     ----------
     label
         The class; None for all together.
     before, after
-        The shares that each had right.
+        The share that each got right.
     gained, lost
-        How many only the second, and only the first, had right.
+        How many only the second, and only the first, got right.
     p
-        The two-sided p-value of McNemar's exact test: whether more changed one way than by chance.
+        The two-sided p-value of McNemar's exact test: whether the changes go one way more than by chance.
     """
 
     label: Any

@@ -1,4 +1,4 @@
-"""What inputs are to a model: numbers in [0, 1] as they are, any others standardised by the first task."""
+"""How a model treats inputs: numbers in [0, 1] unchanged, any others standardised with the first task."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 Array = npt.NDArray[Any]
-LIMIT = 10.0  # standardised features grow like a logarithm from here: a later task may lie far from the first
+LIMIT = 10.0  # standardised features are compressed logarithmically beyond: a later task may lie far from the first
 
-ROUNDING = 1e-6  # what a scaler may be off [0, 1]
+ROUNDING = 1e-6  # how far a scaler may miss [0, 1]
 
 
 @dataclass(frozen=True)
 class Features:
-    """How samples become inputs of the network, decided at the first task and then kept.
+    """How samples become inputs of the network; decided at the first task and then fixed.
 
     Attributes
     ----------
@@ -38,9 +38,9 @@ class Features:
 
     @classmethod
     def of(cls, data: Array, likelihood: str) -> Self:
-        """Decide by the first task's samples.
+        """Decide from the first task's samples.
 
-        ``"auto"`` takes bytes (``uint8``) and numbers within [0, 1] for Bernoulli, everything else for Gaussian.
+        ``"auto"`` treats bytes (``uint8``) and numbers within [0, 1] as Bernoulli, everything else as Gaussian.
 
         >>> Features.of(np.array([[0.0, 0.5], [1.0, 0.2]]), "auto").likelihood
         'bernoulli'
@@ -65,7 +65,7 @@ class Features:
                 mean, deviation = data.mean(0, dtype=np.float64), data.std(0, dtype=np.float64)
             if not np.isfinite(deviation).all():
                 raise InputError(f"X has values up to {np.abs(data).max():g}: too large to standardise")
-            still = deviation <= 1e-9 * np.abs(mean)  # a feature that does not vary keeps its unit
+            still = deviation <= 1e-9 * np.abs(mean)  # a constant feature keeps its unit
             scale = np.where(still, 1.0, deviation)
         return cls(likelihood, mean, scale)
 
@@ -82,8 +82,8 @@ class Features:
         data
             (n, features).
         bounded
-            Whether numbers beyond [0, 1] do harm where the first task had none. Rows that only sums are kept of may be
-            so: columns of zeros and ones are often followed by a count.
+            Whether numbers outside [0, 1] do harm if the first task had none. They do not where only sums are kept:
+            columns of zeros and ones are often followed by a count.
         """
         if self.likelihood == "bernoulli" and not _within_bounds(data):
             values = f"X has values from {data.min():.9g} to {data.max():.9g}"
@@ -107,7 +107,7 @@ class Features:
             )
 
     def rows(self, data: Array) -> Tensor:
-        """Return samples as training keeps them, (n, inputs): bytes as they are, all others as the network's inputs."""
+        """Return samples as training stores them, (n, inputs): bytes unchanged, all others as network inputs."""
         import torch
 
         if self.likelihood == "bernoulli" and data.dtype == np.uint8:
@@ -132,7 +132,7 @@ class Features:
 
 
 def warn_of_pixels(data: Array) -> None:
-    """Warn of pictures whose pixels are whole numbers from 0 to 255, but not bytes: these are standardised."""
+    """Warn about images whose pixels are whole numbers from 0 to 255, but not bytes: these are standardised."""
     if data.dtype != np.uint8 and data.max() > 1 and data.min() >= 0 and data.max() <= 255 and (data % 1 == 0).all():
         warnings.warn(
             "X has whole numbers from 0 to 255 that are not bytes, so they are standardised like other "

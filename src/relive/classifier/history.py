@@ -1,7 +1,7 @@
-"""Earlier versions of a file beside it: ``FILE.kept-1`` the newest, ``FILE.kept-2`` the one before, and so on.
+"""Earlier versions of a file next to it: ``FILE.kept-1`` the newest, ``FILE.kept-2`` the one before, and so on.
 
-The file itself is never moved away: an earlier version is a second name of the same bytes. Whatever is interrupted, the
-file is whole, and the next change puts the numbers in order again.
+The file itself is never moved: an earlier version is a hard link to the same bytes. Whatever is interrupted, the
+file is intact, and the next change puts the numbers in order again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from relive._util.files import acquire, release, sync
 
 
 def kept(path: Path) -> list[Path]:
-    """Return the earlier versions of a file that there are, the newest first."""
+    """Return the existing earlier versions of a file, newest first."""
     prefix = f"{path.name}.kept-"
     names = (entry.name for entry in os.scandir(path.parent) if entry.is_file(follow_symlinks=False))
     numbers = [int(n) for name in names if name.startswith(prefix) and _is_number(n := name.removeprefix(prefix))]
@@ -28,9 +28,9 @@ def kept(path: Path) -> list[Path]:
 
 @contextmanager
 def keeping(path: Path, n: int) -> Iterator[None]:
-    """Have what the file holds now be its newest earlier version, while it is replaced; n of them stay.
+    """Make the current contents the newest earlier version while the file is replaced; keep n versions.
 
-    If replacing it fails, everything is as before.
+    If replacing it fails, nothing changes.
     """
     try:
         with _told(path):
@@ -51,9 +51,9 @@ def keeping(path: Path, n: int) -> Iterator[None]:
 
 
 def roll_back(path: Path, check: Callable[[Path], object]) -> Path | None:
-    """Bring the newest earlier version back, and return where the file lies that it took the place of, if any.
+    """Restore the newest earlier version; return where the file it replaced is now, if any.
 
-    ``check`` is given that version first; if it raises, the file stays as it is.
+    ``check`` gets that version first; if it raises, nothing changes.
     """
     with _told(path):
         _settle(path)
@@ -74,7 +74,7 @@ def roll_back(path: Path, check: Callable[[Path], object]) -> Path | None:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Be the only one who changes a file; ends at once, however this process does."""
+    """Hold the lock on a file; it is released however this process ends."""
     lock = path.with_name(f".{path.name}.lock")
     with _told(path):
         handle = acquire(lock)
@@ -87,7 +87,7 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def tidy(path: Path) -> None:
-    """Remove what killed processes left half-written. Only for who holds the lock."""
+    """Remove files that killed processes left half-written. The caller must hold the lock."""
     with _told(path):
         for entry in list(os.scandir(path.parent)):
             if entry.name.startswith(f".{path.name}.") and entry.name.endswith(".tmp"):
@@ -95,7 +95,7 @@ def tidy(path: Path) -> None:
 
 
 def _settle(path: Path) -> None:
-    """Finish or undo what was interrupted: no version that is the file itself, no gap in the numbers."""
+    """Finish or undo an interrupted change: no version that is the file itself, no gap in the numbers."""
     versions = kept(path)
     if versions and path.exists() and filecmp.cmp(versions[0], path, shallow=False):
         versions.pop(0).unlink()
@@ -105,7 +105,7 @@ def _settle(path: Path) -> None:
 
 
 def _second_name(path: Path, other: Path) -> None:
-    """Have another name stand for the same bytes, at once; a copy where the disk knows no second names."""
+    """Atomically create a hard link; a copy on file systems without hard links."""
     temporary = path.with_name(f".{path.name}.name.tmp")
     temporary.unlink(missing_ok=True)
     try:
@@ -121,7 +121,7 @@ def _second_name(path: Path, other: Path) -> None:
 
 
 def _free(path: Path) -> Path:
-    """Return a name for a file that is rolled back from, one that nothing has yet."""
+    """Return an unused name for a file that is rolled back."""
     undone, i = path.with_name(f"{path.name}.undone"), 2
     while undone.exists():
         undone, i = path.with_name(f"{path.name}.undone-{i}"), i + 1

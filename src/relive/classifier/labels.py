@@ -1,6 +1,6 @@
-"""Labels as users give them: numbers or strings of any kind, kept exactly, in the order in which they were met.
+"""Labels as users give them: numbers or strings of any kind, kept exactly, in the order in which they were first seen.
 
-Torch and scikit-learn are imported by who gives labels; whoever only reads a model's needs neither.
+Torch and scikit-learn are imported only when new labels are given; reading a model's labels needs neither.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from relive._util.errors import InputError
 from relive.data.readers.samples import blank, exact, number, text_array
 
 Array = npt.NDArray[Any]
-FEW = 20  # samples that may all be of different classes
+FEW = 20  # with at most this many samples, all may be of different classes
 
 
 def label_array(y: Any) -> Array:
@@ -41,7 +41,7 @@ def label_array(y: Any) -> Array:
     try:
         assert_all_finite(array, input_name="y")
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of many classes, which is no wonder where they are only declared
+            warnings.simplefilter("ignore")  # about many classes, which is normal when they are only declared
             check_classification_targets(array)
     except ValueError as error:
         raise InputError(f"{error} Labels are whole numbers, booleans or strings, one per sample.") from error
@@ -53,7 +53,7 @@ def label_array(y: Any) -> Array:
 
 
 def _typed(values: list[Any]) -> Array:
-    """Return Python objects as an array of one type, without changing any."""
+    """Return Python objects as an array of one type, without changing any of them."""
     kinds = {_kind(value): type(value).__name__ for value in values}
     if len(kinds) > 1:
         raise InputError(
@@ -77,7 +77,7 @@ def _kind(label: Any) -> str:
 
 
 def warn_of_many_labels(y: Array) -> None:
-    """Warn of labels that are nearly all different; whoever called ``fit`` is said to have given them."""
+    """Warn about labels that are nearly all different; the warning points at the caller of ``fit``."""
     n = len(np.unique(y))
     if len(y) > FEW and 2 * n > len(y):
         warnings.warn(
@@ -88,7 +88,7 @@ def warn_of_many_labels(y: Array) -> None:
 
 
 def kind_of(labels: Array) -> str:
-    """Return what labels are: labels of two kinds are never the same.
+    """Return the kind of labels; labels of different kinds are never equal.
 
     >>> kind_of(np.array([True])), kind_of(np.array([1, 2])), kind_of(np.array(["1"]))
     ('booleans', 'numbers', 'strings')
@@ -96,11 +96,11 @@ def kind_of(labels: Array) -> str:
     return {"b": "booleans", "U": "strings"}.get(labels.dtype.kind, "numbers")
 
 
-UNKNOWN = "unknown"  # what is answered where a sample is refused, if labels are strings
+UNKNOWN = "unknown"  # the answer for rejected samples, if labels are strings
 
 
 def with_unknown(labels: Array, refused: Array, known: Array) -> Array:
-    """Return answers (n,) in which those that are refused (n,) say so; ``known`` are the labels that a class has.
+    """Return answers (n,) with rejected ones (n,) replaced by a marker; ``known`` are the labels of classes.
 
     >>> with_unknown(np.array(["a", "b"]), np.array([True, False]), np.array(["a", "b"])).tolist()
     ['unknown', 'b']
@@ -117,7 +117,7 @@ def with_unknown(labels: Array, refused: Array, known: Array) -> Array:
 
 
 def spoken(labels: Array, refused: Array, known: Array) -> list[Any]:
-    """Return answers as text has them: those that are refused are "unknown", whatever labels are.
+    """Return answers for text output: rejected ones are "unknown", whatever the labels are.
 
     >>> spoken(np.array([3, 4]), np.array([True, False]), np.array([3, 4]))
     ['unknown', 4]
@@ -136,14 +136,14 @@ def _check_free(mark: Any, known: Array) -> None:
 
 
 def _room_for(dtype: np.dtype[Any]) -> npt.DTypeLike:
-    """Return a type of labels that has room for what says unknown."""
+    """Return a label type that can hold the marker for unknown."""
     if dtype.kind == "U":
         return np.result_type(dtype, f"U{len(UNKNOWN)}")
     return np.int64 if dtype.kind == "u" else dtype
 
 
 def joined(known: Array, new: Array) -> Array:
-    """Return the known labels, then those that are new; none is changed by being put beside the others.
+    """Return the known labels, then the new ones, without changing any of them.
 
     >>> joined(np.array([3, 1]), np.array([1.0, 2.0])).tolist()
     [3, 1, 2]
@@ -180,7 +180,7 @@ def digest_of(data: Array, y: Array) -> str:
     >>> digest_of(a, b) == digest_of(a[::-1], b[::-1])
     True
     """
-    rows = np.ascontiguousarray(data, dtype=np.float64) + 0.0  # no bytes of its own for -0.0
+    rows = np.ascontiguousarray(data, dtype=np.float64) + 0.0  # -0.0 becomes 0.0
     digests = sorted(
         hashlib.sha256(row.tobytes() + repr(label).encode()).digest()
         for row, label in zip(rows, y.tolist(), strict=True)

@@ -1,7 +1,7 @@
-"""What can be asked of every model: of the estimator, and of who answers without torch.
+"""The prediction interface of every model: of the estimator, and of the predictor without torch.
 
-A model answers with probabilities at temperature 1, and says how unlike everything learned samples are; the rest, from
-calibrated probabilities to what is refused, follows here.
+A model returns probabilities at temperature 1 and novelty scores; calibration and rejection
+follow from these here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from relive.classifier.lessons import Change, Lesson
 
 
 class Learned(ABC):
-    """A model with books, that answers."""
+    """A trained model that can predict."""
 
     bookkeeping_: Bookkeeping
     asked_: Asked
@@ -30,7 +30,7 @@ class Learned(ABC):
         """Return the probability of every class of ``classes_`` at temperature 1, (n, classes)."""
 
     def _sound(self, X: Any, task: Any) -> Array:
-        """Return what ``_answers`` does, known to be probabilities."""
+        """Return what ``_answers`` does, checked to be probabilities."""
         answers = self._answers(X, task)
         if not np.isfinite(answers).all() or bool((answers.sum(1) < 0.5).any()):
             raise ReliveError(
@@ -41,7 +41,7 @@ class Learned(ABC):
 
     @abstractmethod
     def _novelty(self, X: Any) -> Array | None:
-        """Return how unlike everything learned samples are, (n, kinds); None if the method cannot say."""
+        """Return how unlike everything learned samples are, (n, kinds); None if the method cannot tell."""
 
     def predict_proba(self, X: Any, task: Any = None) -> Array:
         """Return the probability of every class of ``classes_``, (n_samples, n_classes).
@@ -51,7 +51,7 @@ class Learned(ABC):
         X : array-like of shape (n_samples, n_features)
             What to classify.
         task
-            In Task-IL, whose classes to choose from: a task's name, or one for each sample. Not given otherwise.
+            In Task-IL, the task whose classes to choose from: a name, or one per sample. Otherwise not given.
         """
         return tempered(self._sound(X, task), self.temperature_)
 
@@ -63,25 +63,25 @@ class Learned(ABC):
         X, task
             As in :meth:`predict_proba`.
         reject
-            Answer that the class is not known where a sample is more unusual than all but this share of samples like
-            those learned: ``"unknown"`` if labels are strings, −1 if they are numbers, as scikit-learn's detectors of
-            outliers have it, None if they are booleans. Without it the answer is always a class.
+            Answer "unknown" for samples less typical than all but this share of samples like those learned:
+            ``"unknown"`` if labels are strings, −1 if they are numbers, as in scikit-learn's outlier detectors,
+            None if they are booleans. Without it the answer is always a class.
         """
         probabilities, refused = self.judged(X, task, reject)
         labels: Array = self.classes_[probabilities.argmax(1)]
         return labels if reject is None else with_unknown(labels, refused, self.labels_)
 
     def judged(self, X: Any, task: Any = None, reject: float | None = None) -> tuple[Array, Array]:
-        """Return the probabilities of :meth:`predict_proba`, and which samples are refused, (n_samples,) bool."""
+        """Return the probabilities of :meth:`predict_proba`, and which samples are rejected, (n_samples,) bool."""
         raw = self._sound(X, task)
         share = 0.0 if reject is None else self.asked_.check_share(reject)
         refused = self._familiarity(X, raw) < share if share else np.zeros(len(raw), dtype=bool)
         return tempered(raw, self.temperature_), refused
 
     def familiarity(self, X: Any, task: Any = None) -> Array:
-        """Return how usual samples are, (n_samples,): the share of samples like those learned that are no more so.
+        """Return how typical samples are, (n_samples,): the share of samples like those learned that are no more so.
 
-        Samples of unknown classes have a low one (:mod:`relive.classifier.asked`). ``task`` as in
+        It is low for samples of unknown classes (:mod:`relive.classifier.asked`). ``task`` as in
         :meth:`predict_proba`.
         """
         return self._familiarity(X, self._sound(X, task))
@@ -91,17 +91,17 @@ class Learned(ABC):
 
     @property
     def temperature_(self) -> float:
-        """What logits are divided by so that probabilities fit how often answers are right."""
+        """The temperature that logits are divided by to calibrate probabilities."""
         return self.asked_.temperature
 
     @property
     def classes_(self) -> Array:
-        """The labels met so far, and those declared, sorted; to read only."""
+        """The labels seen so far, and those declared, sorted; read-only."""
         return self.bookkeeping_.classes
 
     @property
     def labels_(self) -> Array:
-        """The labels met so far, in the order in which they were met; to read only."""
+        """The labels seen so far, in the order in which they were first seen; read-only."""
         return read_only(self.bookkeeping_.labels)
 
     @property
@@ -116,5 +116,5 @@ class Learned(ABC):
 
     @property
     def changes_(self) -> tuple[Change, ...]:
-        """What was done to classes after they were learned."""
+        """The changes made to classes after they were learned."""
         return self.bookkeeping_.changes

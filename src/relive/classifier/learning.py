@@ -1,4 +1,4 @@
-"""How a model learns a task, forgets a class or merges two: on a draft, which the caller takes over or throws away."""
+"""How a model learns a task, forgets a class or merges two: on a draft that the caller adopts or discards."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ def learn(
 
 
 def declared_labels(y: Array, classes: Any) -> Array:
-    """Return the labels that were said to come, none if nothing was."""
+    """Return the declared labels, if any."""
     return y[:0] if classes is None or not len(classes) else np.unique(label_array(classes))
 
 
 def learn_samples(
     draft: ContinualClassifier, data: Array, y: Array, task: Any, declared: Array, on_step: OnTrainingStep | None
 ) -> None:
-    """Learn a task whose samples are arrays already; a part of them may be held out, and tested on."""
+    """Learn a task given as arrays; a part of the samples may be held out for testing."""
     given, first = draft.get_params(deep=False), not draft.__sklearn_is_fitted__()
     if first:
         draft.seed_ = parameters.seed_from(draft.random_state)
@@ -103,7 +103,7 @@ def learn_samples(
 
 
 def _gathered(draft: ContinualClassifier) -> Bookkeeping:
-    """Return the books; with old lessons gathered, where it makes no difference in how many tasks something came."""
+    """Return the books, with old lessons merged if the division into tasks does not matter."""
     scenario, fitted = SCENARIOS[draft.scenario], draft.__sklearn_is_fitted__()
     if scenario.needs_task or scenario.shares_units or not fitted or draft.learner_.method.heeds_tasks:
         return draft.bookkeeping_
@@ -111,13 +111,13 @@ def _gathered(draft: ContinualClassifier) -> Bookkeeping:
 
 
 def _test(learner: Learner, books: Bookkeeping, x: Tensor, label: Array) -> dict[int, tuple[int, int]]:
-    """Return for each label of held-out samples how many there are, and how many are answered right."""
+    """Return, for each label of held-out samples, how many there are and how many are predicted correctly."""
     right = label_probabilities(learner, books, x, learner.seen - 1).argmax(1) == label
     return {int(c): (int((label == c).sum()), int(right[label == c].sum())) for c in np.unique(label)}
 
 
 def _begin(draft: ContinualClassifier, data: Array, y: Array, given: dict[str, Any]) -> None:
-    """Decide by the first task what is decided for good."""
+    """Decide from the first task what is fixed for good."""
     if draft.shape is not None and len(draft.shape) > 1 and draft.likelihood == "auto":
         warn_of_pixels(data)
     draft.features_ = Features.of(data, draft.likelihood)
@@ -133,7 +133,7 @@ def _begin(draft: ContinualClassifier, data: Array, y: Array, given: dict[str, A
 
 
 def forget(draft: ContinualClassifier, labels: Sequence[Any]) -> None:
-    """Have classes be forgotten."""
+    """Forget classes."""
     draft.bookkeeping_ = changes.forgotten(draft.bookkeeping_, labels)
     with threads(parameters.thread_count(draft.n_jobs)):
         draft.learner_ = copy.deepcopy(draft.learner_)
@@ -145,12 +145,12 @@ def forget(draft: ContinualClassifier, labels: Sequence[Any]) -> None:
 
 
 def rename(draft: ContinualClassifier, old: Any, new: Any) -> None:
-    """Have a class be called otherwise."""
+    """Rename a class."""
     draft.bookkeeping_ = changes.renamed(draft.bookkeeping_, old, new)
 
 
 def merge(draft: ContinualClassifier, labels: Sequence[Any], into: Any) -> None:
-    """Make one class of several."""
+    """Merge several classes into one."""
     before = draft.bookkeeping_
     draft.bookkeeping_ = changes.merged(before, labels, into)
     first, *others = sorted({c for label in labels for c in changes.classes_of(before, label)})
@@ -166,7 +166,7 @@ def _asked_again(draft: ContinualClassifier) -> portraits.Portraits:
 
 
 def _learner_for(draft: ContinualClassifier, scenario: Scenario) -> Learner:
-    """Return a learner that is ready for the scenario's last task; the one that is there stays as it is."""
+    """Return a learner that is ready for the scenario's last task; the existing one is not changed."""
     if not draft.__sklearn_is_fitted__():
         return new_learner(draft, scenario)
     learner = copy.deepcopy(draft.learner_)
@@ -175,7 +175,7 @@ def _learner_for(draft: ContinualClassifier, scenario: Scenario) -> Learner:
 
 
 def new_learner(model: ContinualClassifier, scenario: Scenario) -> Learner:
-    """Return a learner that has learned nothing, made as a model's was."""
+    """Return an untrained learner, created like a model's."""
     made = model.structure_
     return Learner(
         make_method(model.choice_.method, **(made["settings"] or {})),

@@ -10,26 +10,26 @@ Name = str | int
 
 @dataclass(frozen=True)
 class Lesson:
-    """What is remembered about a task that was learned: of its data only a digest.
+    """What is remembered about a learned task; of its data, only a digest.
 
     Attributes
     ----------
     name
-        How the user called it, or its number.
+        The name the user gave it, or its number.
     classes
-        What it may be answered with: positions in ``labels_``.
+        The possible answers: positions in ``labels_``.
     counts
-        How many samples were learned of each of these.
+        How many samples of each of these were learned.
     iterations, seconds
-        How long it was learned.
+        How long training took.
     learned_at
         When, in UTC.
     digest
-        SHA-256 of its samples and labels, whatever their order.
+        SHA-256 of its samples and labels, independent of their order.
     tested
-        For each class that had held-out samples: how many, and how many were answered right after learning.
+        For each class with held-out samples: how many, and how many were predicted correctly after learning.
     batches
-        How many tasks it stands for: small ones of long ago are gathered.
+        How many tasks it stands for: old small ones are merged.
     """
 
     name: Name
@@ -44,22 +44,22 @@ class Lesson:
 
     @property
     def test(self) -> tuple[int, int]:
-        """How many held-out samples there were, and how many were answered right."""
+        """How many held-out samples there were, and how many were predicted correctly."""
         return sum(n for n, _ in self.tested.values()), sum(right for _, right in self.tested.values())
 
 
 @dataclass(frozen=True)
 class Change:
-    """What was done to classes after they were learned.
+    """A change to classes after they were learned.
 
     Attributes
     ----------
     what
         ``"forget"``, ``"rename"`` or ``"merge"``.
     labels
-        The classes, as they were called then.
+        The classes, by their names at the time.
     into
-        What they are called since; None if they were forgotten.
+        Their name since; None if they were forgotten.
     changed_at
         When, in UTC.
     """

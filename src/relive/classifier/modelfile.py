@@ -1,4 +1,4 @@
-"""One safe file per model: safetensors with a JSON header, no pickle. A loaded model goes on as if never stored."""
+"""One safe file per model: safetensors with a JSON header, no pickle. A loaded model continues as if never stored."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from relive.methods import method_class
 
 
 def save(model: ContinualClassifier, path: Path) -> None:
-    """Write a model; a file that was there is replaced at once or not at all."""
+    """Write a model; an existing file is replaced atomically or not at all."""
     if not model.__sklearn_is_fitted__():
         raise InputError("this model has not learned anything yet: call partial_fit before save")
     given = model.get_params(deep=False)
@@ -114,15 +114,15 @@ def load(path: str | Path, *, allow_code: bool = False) -> ContinualClassifier:
     path
         The file.
     allow_code
-        Whether a model may name a method or an encoder by its address (``my_file.py:MyMethod``), whose code is then
-        run. Only for files that you trust.
+        Whether a model may refer to a method or an encoder by its address (``my_file.py:MyMethod``), whose code is
+        then run. Only for files that you trust.
 
     Raises
     ------
     FileError
-        If it is no model, of a newer version, cut short or changed.
+        If it is not a model, or from a newer version, cut short or modified.
     InputError
-        If there is no such file, or it names code of one's own and that was not allowed.
+        If there is no such file, or it refers to user code and that was not allowed.
     """
     path = Path(path)
     header, arrays = described(path, allow_code=allow_code)
@@ -133,7 +133,7 @@ def load(path: str | Path, *, allow_code: bool = False) -> ContinualClassifier:
 
 
 def _model(header: Header, arrays: dict[str, Array]) -> ContinualClassifier:
-    """Make a model of what a file says."""
+    """Create a model from the contents of a file."""
     model = ContinualClassifier(**header.parameters)
     model.structure_ = parameters.structure_of(header.parameters)
     model.choice_ = header.choice
@@ -150,7 +150,7 @@ def _model(header: Header, arrays: dict[str, Array]) -> ContinualClassifier:
     tensors = {name: torch.from_numpy(a.copy()) for name, a in arrays.items() if not name.startswith(elsewhere)}
     require(all(name.startswith("learner.") for name in tensors), "it has tensors that do not belong to the model")
     state = _upgraded(header.choice.method, {name.removeprefix("learner."): t for name, t in tensors.items()})
-    own = header.names_code  # it may make what it likes
+    own = header.names_code  # user code is not limited
     model.learner_ = _restored(model, state, math.inf if own else sum(t.nbytes for t in state.values()))
     return model
 
@@ -167,7 +167,7 @@ def _part(state: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
 
 
 def _restored(model: ContinualClassifier, state: dict[str, Tensor], n_bytes: float) -> Learner:
-    """Return the learner that a state is of, made in not much more memory than that."""
+    """Return the learner with a given state, created in little more memory than the state takes."""
     scenario = model.bookkeeping_.scenario_with()
     with MemoryLimit(n_bytes + 2**20):
         learner = new_learner(model, scenario)

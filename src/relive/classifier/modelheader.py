@@ -1,6 +1,6 @@
-"""What a model's file says of the model, checked without torch: parameters, labels, tasks, how inputs are scaled.
+"""The header of a model file, checked without torch: parameters, labels, tasks, feature scaling.
 
-Whoever wrote a file may have written anything: everything that is used later is checked here.
+A file may contain anything: everything that is used later is checked here.
 """
 
 from __future__ import annotations
@@ -25,32 +25,32 @@ from relive.classifier.lessons import Change, Lesson
 from relive.classifier.portraits import Portraits, portraits_from
 from relive.networks.catalogue import LIKELIHOODS
 
-KIND, VERSION = "relive model", 3  # 1 knew no changes of classes, 2 nothing of what was asked
+KIND, VERSION = "relive model", 3  # version 1 had no changes of classes, version 2 no held-out scores
 CHANGES = ("forget", "rename", "merge")
 REFUSED = (ReliveError, LookupError, TypeError, ValueError, AttributeError, RuntimeError, OverflowError)
 
 
 @dataclass(frozen=True)
 class Header:
-    """What a file says of its model.
+    """What a file says about its model.
 
     Attributes
     ----------
     parameters
-        All of the estimator's, by name; those that a file of before does not have at their defaults.
+        All of the estimator's, by name; those missing from older files at their defaults.
     choice
         The method, and why it was chosen.
     seed, n_features, feature_names, notes, features, bookkeeping
         As the estimator has them; no names if the features have none.
     waiting
-        Samples that wait to be learned, their labels, and labels declared with them; None if there are none.
+        Samples waiting to be learned, their labels, and labels declared with them; None if there are none.
     dreamt
-        The share of each class in what the model would replay, by its position in the labels; None if the file does
+        Each class's share of what the model would replay, by its position in the labels; None if the file does
         not say.
     asked, portraits
-        What came out for samples that were not learned; what is kept of how classes looked.
+        Scores of samples that were not learned; portraits of how classes looked.
     versions
-        Of what wrote the file.
+        Of the software that wrote the file.
     """
 
     parameters: dict[str, Any]
@@ -69,7 +69,7 @@ class Header:
 
     @property
     def names_code(self) -> bool:
-        """Whether the model is made with code of one's own."""
+        """Whether the model was created with user code."""
         return any(is_address(name or "") for name in (self.choice.method, self.parameters["encoder"]))
 
     @property
@@ -79,14 +79,14 @@ class Header:
 
 
 def read_model(path: Path, *, allow_code: bool) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Return what a model's file says, yet to be checked, and its arrays.
+    """Return a model file's header, still unchecked, and its arrays.
 
     Raises
     ------
     FileError
-        If it is no model, of a newer version, cut short or changed.
+        If it is not a model, or from a newer version, cut short or modified.
     InputError
-        If there is no such file, or it names code of one's own and that was not allowed.
+        If there is no such file, or it refers to user code and that was not allowed.
     """
     try:
         said, arrays = read_arrays(path, KIND, VERSION)
@@ -104,7 +104,7 @@ def read_model(path: Path, *, allow_code: bool) -> tuple[dict[str, Any], dict[st
 
 
 def described(path: Path, *, allow_code: bool) -> tuple[Header, dict[str, Array]]:
-    """Return what a model's file says, checked, and its arrays; raises what ``read_model`` does."""
+    """Return a model file's header, checked, and its arrays; raises the errors of ``read_model``."""
     said, arrays = read_model(path, allow_code=allow_code)
     try:
         _find_code(said, path.parent)
@@ -114,12 +114,12 @@ def described(path: Path, *, allow_code: bool) -> tuple[Header, dict[str, Array]
 
 
 def not_whole(path: Path, error: Exception) -> FileError:
-    """Return the error for a file whose contents make no model."""
+    """Return the error for a file whose contents are not a valid model."""
     return FileError(f"{path} is not a valid model: {error}")
 
 
 def addresses(said: dict[str, Any]) -> list[str]:
-    """Return where the code of one's own is that a model is made with."""
+    """Return the addresses of user code that a model needs."""
     given = said.get("parameters")
     named = [given.get(name) for name in ("method", "encoder")] if isinstance(given, dict) else []
     chosen = said.get("choice")
@@ -128,7 +128,7 @@ def addresses(said: dict[str, Any]) -> list[str]:
 
 
 def _find_code(said: dict[str, Any], folder: Path) -> None:
-    """Have addresses of files that are not here lead to files beside the model, where there are such."""
+    """Make addresses of missing files point to files next to the model, if they exist."""
     for address in addresses(said):
         place, _, name = address.rpartition(":")
         if not place.endswith(".py") or Path(place).is_file():
@@ -141,7 +141,7 @@ def _find_code(said: dict[str, Any], folder: Path) -> None:
 
 
 def header_of(said: dict[str, Any], arrays: dict[str, Array]) -> Header:
-    """Check what a file says; any of ``REFUSED`` is raised for what cannot be."""
+    """Check a file's header; raises one of ``REFUSED`` if it is invalid."""
     given = _parameters(said["parameters"])
     choice = _choice(said)
     parameters.check_method(given | {"method": choice.method})
@@ -176,18 +176,18 @@ def header_of(said: dict[str, Any], arrays: dict[str, Array]) -> Header:
 
 
 def require(fine: bool, what: str) -> None:
-    """Refuse what is not fine."""
+    """Raise an error unless the condition holds."""
     if not fine:
         raise ValueError(what)
 
 
 def whole(value: Any) -> int:
-    """Return a whole number that is one."""
+    """Check that a value is a whole number, and return it."""
     return schema.whole(value, "a count")
 
 
 def labels_to_json(labels: Array) -> dict[str, Any]:
-    """Return labels as JSON has them, with their type."""
+    """Return labels for JSON, with their type."""
     return {"dtype": "str" if labels.dtype.kind == "U" else labels.dtype.name, "values": labels.tolist()}
 
 
@@ -205,7 +205,7 @@ def _parameters(said: dict[str, Any]) -> dict[str, Any]:
 
 
 def _choice(said: dict[str, Any]) -> Choice:
-    """Return a model's method, and why it was chosen; before there was a choice, the method was a parameter."""
+    """Return a model's method and why it was chosen; in older files the method was a parameter."""
     choice = Choice(**said.get("choice", {"method": said["parameters"]["method"]}))
     named = said["parameters"]["method"]
     require(named in (AUTO, choice.method) and isinstance(choice.reason, str), "its choice of method is invalid")
@@ -233,19 +233,19 @@ def _lesson(values: dict[str, Any], n_labels: int) -> Lesson:
     schema.number(values["seconds"], "seconds", low=0)
     schema.whole(values.get("batches", 1), "batches", low=1)
     tested = _pairs(values.get("tested", {}), n_labels)
-    rest = {name: value for name, value in values.items() if name != "agreement"}  # which files of before have
+    rest = {name: value for name, value in values.items() if name != "agreement"}  # which older files have
     return Lesson(**rest | {"classes": classes, "counts": counts, "tested": tested})
 
 
 def _pairs(values: Any, n_labels: int) -> dict[int, tuple[int, int]]:
-    """Return counts by a label's position: how many, and how many of them were right."""
+    """Return counts by label position: how many, and how many of them were correct."""
     pairs = {int(c): (whole(n), whole(some)) for c, (n, some) in schema.record(values, "counts").items()}
     require(all(c in range(n_labels) and some <= n for c, (n, some) in pairs.items()), "a task's counts are invalid")
     return pairs
 
 
 def _structure(said: dict[str, Any], n_labels: int) -> dict[str, Any]:
-    """Return which classes each task has, what they are called, and what was done to them; at first nothing was."""
+    """Return each task's classes, their names and the changes made to them; older files have no changes."""
     tasks = said.get("tasks", [lesson["classes"] for lesson in said["lessons"]])
     meaning = said.get("meaning", list(range(n_labels)))
     tasks = tuple(tuple(whole(c) for c in classes) for classes in tasks)
@@ -284,7 +284,7 @@ def _dreamt(said: Any, n_labels: int) -> dict[int, float] | None:
 
 
 def _asked(said: Any, arrays: dict[str, Array], n_classes: int) -> Asked:
-    """Return what was asked; nothing in a file of before."""
+    """Return the scores of samples that were not learned; none in older files."""
     if said is None:
         return Asked.nothing()
     usual = schema.number(said["usual"], "usual")

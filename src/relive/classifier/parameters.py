@@ -1,4 +1,4 @@
-"""The estimator's parameters: what each may be, and which of them a model keeps for good."""
+"""The estimator's parameters: valid values, and which of them are fixed for good."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ STRUCTURE = (
 THREADS = 10_000  # more than any machine has cores for
 SIZES = ("hidden", "latent", "batch_size")
 COUNTS = (*SIZES, "n_iter_no_change")
-DEFAULTS: dict[str, Any] = {  # the estimator's, for who reads a model's file without it
+DEFAULTS: dict[str, Any] = {  # the estimator's, for reading a model file without it
     "method": "auto",
     "scenario": "class",
     "settings": None,
@@ -65,10 +65,10 @@ DEFAULTS: dict[str, Any] = {  # the estimator's, for who reads a model's file wi
 
 
 def check(given: Parameters) -> None:
-    """Refuse parameters with which no task can be learned."""
+    """Refuse invalid parameters."""
     for name in ("method", "scenario", "likelihood"):
         if not isinstance(given[name], str):
-            own = ", or where your own is: 'my_file.py:MyMethod'" if name == "method" else ""
+            own = ", or the address of your own: 'my_file.py:MyMethod'" if name == "method" else ""
             raise InputError(f"{name} = {given[name]!r}: it must be a name{own}")
     if given["settings"] is not None and not isinstance(given["settings"], dict):
         raise InputError(f"settings = {given['settings']!r}: it must be a dictionary, or None")
@@ -114,7 +114,7 @@ def _check_numbers(given: Parameters) -> None:
 
 
 def _real(value: Any) -> float:
-    """Return a number as a float; what is none, or too large to be one, is not a number."""
+    """Return a number as a float; NaN for anything else, or for a number that is too large."""
     try:
         return float(value) if isinstance(value, numbers.Real) and not isinstance(value, bool) else math.nan
     except OverflowError:
@@ -136,7 +136,7 @@ def check_method(given: Parameters) -> None:
 
 
 def check_stored_data(given: Parameters) -> None:
-    """Refuse a method that keeps data of earlier tasks, unless that was allowed."""
+    """Refuse a method that stores data of earlier tasks, unless that is allowed."""
     if method_facts(given["method"]).keeps_data and not given["allow_stored_data"]:
         raise InputError(
             f"method = {given['method']!r} stores samples of earlier tasks, in the model and in its file. If "
@@ -145,7 +145,7 @@ def check_stored_data(given: Parameters) -> None:
 
 
 def check_no_samples(given: Parameters, state: Mapping[str, Tensor], learned: Examples) -> None:
-    """Refuse what a method of one's own remembers if samples that it learned are in it, and that was not allowed."""
+    """Refuse the state of a user's method if it contains learned samples without permission."""
     from relive.core.state import holding_rows
 
     if given["allow_stored_data"]:
@@ -160,12 +160,12 @@ def check_no_samples(given: Parameters, state: Mapping[str, Tensor], learned: Ex
 
 
 def structure_of(given: Parameters) -> dict[str, Any]:
-    """Return the parameters that a model is made with, and keeps for good."""
+    """Return the parameters that a model is created with, and that are fixed for good."""
     return {name: copy.deepcopy(given[name]) for name in STRUCTURE}
 
 
 def check_unchanged(structure: Parameters, given: Parameters) -> None:
-    """Refuse to go on, or to be stored, with parameters that cannot change any more."""
+    """Refuse to continue or save with parameters that can no longer change."""
     for name, was in structure.items():
         if given[name] != was:
             raise InputError(
@@ -175,7 +175,7 @@ def check_unchanged(structure: Parameters, given: Parameters) -> None:
 
 
 def learner_arguments(structure: Parameters) -> dict[str, Any]:
-    """Return what a learner is made with, as it takes it."""
+    """Return a learner's arguments."""
     return {
         "encoder": structure["encoder"],
         "shape": tuple(map(int, structure["shape"] or ())),
@@ -187,7 +187,7 @@ def learner_arguments(structure: Parameters) -> dict[str, Any]:
 
 
 def fidelity_from(fidelity: Any) -> Fidelity:
-    """Return the choices that a parameter stands for."""
+    """Return the fidelity choices of a parameter."""
     if isinstance(fidelity, Fidelity):
         return fidelity
     if not isinstance(fidelity, str):
@@ -196,7 +196,7 @@ def fidelity_from(fidelity: Any) -> Fidelity:
 
 
 def thread_count(n_jobs: Any) -> int:
-    """Return how many threads were asked for.
+    """Return the requested number of threads.
 
     >>> thread_count(None), thread_count(2)
     (1, 2)
@@ -208,7 +208,7 @@ def thread_count(n_jobs: Any) -> int:
 
 
 def seed_from(random_state: Any) -> int:
-    """Return the seed that a ``random_state`` is, or one drawn from it."""
+    """Return the seed given by a ``random_state``, or one drawn from it."""
     if isinstance(random_state, numbers.Integral):
         return int(random_state)
     from sklearn.utils import check_random_state

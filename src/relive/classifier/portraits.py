@@ -1,13 +1,13 @@
-r"""What a network can tell of forgetting without old data: it is asked about samples drawn from portraits of classes.
+r"""How a network detects forgetting without old data: it is tested on samples drawn from portraits of classes.
 
 When a class was learned, its mean, its features' deviations and its largest principal axes are kept: a Gaussian,
 
 .. math:: x = \mu + \sum_{j \le k} s_j z_j v_j + r \odot z', \qquad z, z' \sim \mathcal N(0, 1)
 
-with r what the axes leave of the deviations. The same 200 samples are drawn each time. Which share of them is taken for
-the class tells little by itself; but how it has changed since the class was learned is close to how the accuracy on
-real samples has (docs/own-data.md has the figures). A class of fewer than ten samples has no portrait, and there is an
-axis for every five samples at most: a mean of few would be close to a sample.
+where r is what the axes leave of the deviations. The same 200 samples are drawn each time. The share of them assigned
+to the class says little by itself; but how it has changed since the class was learned is close to how the accuracy on
+real samples has changed (docs/own-data.md has the figures). A class with fewer than ten samples has no portrait, and
+there is at most one axis per five samples: a mean of few samples would be close to a sample.
 
 A closed form needs none, because it forgets nothing. In Domain-IL there is none: every class would need one per task.
 """
@@ -29,23 +29,23 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]
 DRAWN = 200  # samples of each class
-AXES, PER_AXIS, FEWEST = 10, 5, 10  # axes at most; samples for each; samples of a class at least
+AXES, PER_AXIS, FEWEST = 10, 5, 10  # maximum number of axes; samples per axis; minimum samples of a class
 
 
 @dataclass(frozen=True, eq=False)
 class Portrait:
-    """A class as it was when it was learned last.
+    """A class as it was when last learned.
 
     Attributes
     ----------
     identity, task
-        Which class, and the number of the task that it was learned in.
+        The class, and the number of the task in which it was learned.
     mean, deviation
         (inputs,) of the network's inputs.
     axes
         (k, inputs) principal axes, each as long as the deviation along it.
     then, now
-        The share of drawn samples that was taken for the class when it was learned, and that is now.
+        The share of drawn samples assigned to the class when it was learned, and now.
     """
 
     identity: int
@@ -58,7 +58,7 @@ class Portrait:
 
     @classmethod
     def of(cls, identity: int, task: int, x: Array) -> Portrait:
-        """Return that of a class, given its inputs (n, inputs)."""
+        """Return the portrait of a class, given its inputs (n, inputs)."""
         mean = x.mean(0)
         k = min(AXES, len(x) // PER_AXIS)
         _, length, axes = np.linalg.svd(x - mean, full_matrices=False)
@@ -66,7 +66,7 @@ class Portrait:
         return cls(identity, task, *(a.astype(np.float32) for a in (mean, x.std(0), scaled)))
 
     def drawn(self, bounded: bool) -> Array:
-        """Return the samples, (drawn, inputs); ``bounded`` says that inputs are within 0 and 1."""
+        """Return the samples, (drawn, inputs); ``bounded`` says whether inputs lie between 0 and 1."""
         rng = np.random.default_rng([self.identity, self.task])
         rest = np.sqrt(np.maximum(self.deviation**2 - (self.axes**2).sum(0), 0))
         x = self.mean + rng.standard_normal((DRAWN, len(self.axes))) @ self.axes
@@ -76,12 +76,12 @@ class Portrait:
 
     @property
     def kept(self) -> float:
-        """How much of what the class was known by is left, as far as drawn samples tell."""
+        """How much of the class is still recognised, estimated from drawn samples."""
         return min(self.now / self.then, 1.0) if self.then else 1.0
 
     @property
     def lost(self) -> float:
-        """How many points of accuracy were lost, as far as drawn samples tell."""
+        """How many points of accuracy were lost, estimated from drawn samples."""
         return 100 * max(self.then - self.now, 0.0)
 
 
@@ -91,7 +91,7 @@ Portraits = tuple[Portrait, ...]
 def with_task(
     before: Portraits, learner: Learner, books: Bookkeeping, new: NewTask, learned: Examples, bounded: bool
 ) -> Portraits:
-    """Return the portraits after a task was learned: those of its classes are new, all are asked about."""
+    """Return the portraits after a task was learned: those of its classes are new, and all are tested again."""
     if not learner.method.takes_steps or learner.scenario.shares_units:
         return ()
     task, x, target = learner.seen - 1, learned.inputs(slice(None)).cpu().numpy(), learned.labels.cpu().numpy()
@@ -105,14 +105,14 @@ def with_task(
 
 
 def asked_again(portraits: Portraits, learner: Learner, books: Bookkeeping, bounded: bool) -> Portraits:
-    """Return portraits with the shares of now, without those of forgotten classes."""
+    """Return portraits with current shares, without those of forgotten classes."""
     there = [p for p in portraits if books.meaning[p.identity] != GONE]
     shares = asked(there, learner, books, bounded)
     return tuple(replace(p, now=share) for p, share in zip(there, shares, strict=True))
 
 
 def asked(portraits: Sequence[Portrait], learner: Learner, books: Bookkeeping, bounded: bool) -> list[float]:
-    """Return for each portrait the share of its drawn samples that gets its class's label."""
+    """Return, for each portrait, the share of its drawn samples that gets its class's label."""
     import torch
 
     from relive.classifier.answers import most_likely_classes
@@ -126,7 +126,7 @@ def asked(portraits: Sequence[Portrait], learner: Learner, books: Bookkeeping, b
 
 
 def by_label(portraits: Portraits, books: Bookkeeping) -> dict[int, Portrait]:
-    """Return the portrait of each label that has one, by its position: of several, the one that has lost most."""
+    """Return the portrait of each label that has one, by position; of several, the one that lost most."""
     found: dict[int, Portrait] = {}
     for portrait in portraits:
         position = books.meaning[portrait.identity]
@@ -148,12 +148,12 @@ def to_arrays(portraits: Portraits) -> dict[str, Array]:
 
 
 def portraits_from(arrays: Mapping[str, Array], n_inputs: int, books: Bookkeeping) -> Portraits:
-    """Return portraits from arrays that may be anything.
+    """Return portraits from arrays of a file, which may hold anything.
 
     Raises
     ------
     ValueError
-        If they cannot be.
+        If they are invalid.
     """
     if not arrays:
         return ()

@@ -1,4 +1,4 @@
-"""One task's training: how many steps, which samples are held out, when to stop early."""
+"""Training on one task: the number of steps, held-out samples, early stopping."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from relive.core.learner import Learner
 from relive.data.tasks import Examples, Task
 
 OnTrainingStep = Callable[[int, int, float], object]
-"""Called after every step with its number, from 1, the highest number there may be, and the loss."""
+"""Called after every step with its number, from 1, the maximum number, and the loss."""
 
-CHECK_EVERY = 50  # steps between two looks at held-out data
+CHECK_EVERY = 50  # steps between two checks on held-out data
 
 
 def task_of(rows: Tensor, new: NewTask, held_out: float, rng: torch.Generator) -> Task:
-    """Return a task's samples (n, inputs) as a learner takes them; a share of them is held out, to be tested on."""
+    """Return a task's samples (n, inputs) for a learner, with a share of them held out for testing."""
     target = torch.from_numpy(new.target)
     chosen = choose_held_out(target, held_out, rng) if held_out else torch.zeros(len(target), dtype=torch.bool)
     train, test = (Examples(rows[some], target[some]) for some in (~chosen, chosen))
@@ -33,20 +33,20 @@ def task_of(rows: Tensor, new: NewTask, held_out: float, rng: torch.Generator) -
 def train(
     learner: Learner, task: Task, iterations: int | None, patience: int, on_step: OnTrainingStep | None = None
 ) -> int:
-    """Let a learner learn one more task, and return how many steps that took.
+    """Let a learner learn one more task, and return the number of steps.
 
     Parameters
     ----------
     learner
-        It has units for the task already.
+        It already has units for the task.
     task
-        Its test samples are those that were held out for early stopping; none for learning to the end.
+        Its test samples are those held out for early stopping; none to train to the end.
     iterations
-        Steps, or None for a number that follows from how many samples there are.
+        Steps, or None to derive it from the number of samples.
     patience
-        Looks without progress after which to stop.
+        Checks without progress after which to stop.
     on_step
-        What is told about each step.
+        Called after each step.
     """
     steps = int(iterations or 0) or default_iterations(len(task.train), learner.problem.batch_size)
     stopping = EarlyStopping(learner, task.test, learner.seen, patience)
@@ -70,7 +70,7 @@ def default_iterations(n_samples: int, batch_size: int) -> int:
 
 
 def _gone(task: Task) -> Task:
-    """Return what stands for an earlier task: no samples, and an error for who asks for some."""
+    """Return a placeholder for an earlier task: no samples, and an error for methods that ask for some."""
 
     def refuse(rows: Tensor) -> NoReturn:
         raise InputError(
@@ -83,7 +83,7 @@ def _gone(task: Task) -> Task:
 
 
 def choose_held_out(target: Tensor, fraction: float, rng: torch.Generator) -> Tensor:
-    """Choose samples to judge by, (n,) bool; every class keeps at least one to learn from."""
+    """Choose validation samples, (n,) bool; every class keeps at least one to learn from."""
     order = torch.randperm(len(target), generator=rng)
     left, wanted = torch.bincount(target), max(1, int(fraction * len(target)))
     chosen = torch.zeros(len(target), dtype=torch.bool)
@@ -110,7 +110,7 @@ def choose_tested(y: npt.NDArray[Any], fraction: float, rng: torch.Generator) ->
 
 
 class EarlyStopping:
-    """Counts the steps, and says when to stop: when accuracy on held-out samples has not grown for some looks."""
+    """Counts the steps, and stops when the accuracy on held-out samples has not improved for some checks."""
 
     def __init__(self, learner: Learner, held_out: Examples, task: int, patience: int) -> None:
         self.learner = learner

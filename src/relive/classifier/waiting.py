@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Waiting:
-    """Samples, their labels, and labels that were declared with them."""
+    """Samples, their labels, and labels declared with them."""
 
     data: Array
     y: Array
@@ -35,7 +35,7 @@ class Waiting:
         return len(self.y)
 
     def with_more(self, other: Waiting) -> Waiting:
-        """Return these samples, then others; none is changed by being put beside the others."""
+        """Return these samples followed by others, without changing any of them."""
         if (self.data.dtype == np.uint8) != (other.data.dtype == np.uint8):
             raise InputError("X has bytes in one batch and other numbers in another: use the same type for all of them")
         labels = joined(np.unique(self.y), np.unique(other.y))  # refuses labels of two kinds
@@ -44,7 +44,7 @@ class Waiting:
 
 
 def take(draft: ContinualClassifier, X: Any, y: Any, task: Any, classes: Any, on_step: OnTrainingStep | None) -> None:
-    """Learn samples, or have them wait for more."""
+    """Learn samples, or let them wait for more."""
     given = draft.get_params(deep=False)
     parameters.check(given)
     if not draft.pending_ and (draft.consolidate_every is None or not _takes_steps(draft, X, given)):
@@ -70,7 +70,7 @@ def take(draft: ContinualClassifier, X: Any, y: Any, task: Any, classes: Any, on
 
 
 def consolidate(draft: ContinualClassifier, on_step: OnTrainingStep | None = None) -> None:
-    """Learn what waits as one task."""
+    """Learn the waiting samples as one task."""
     waiting = draft.waiting_
     if waiting is not None:
         draft.waiting_ = None
@@ -78,13 +78,13 @@ def consolidate(draft: ContinualClassifier, on_step: OnTrainingStep | None = Non
 
 
 def check_none(model: ContinualClassifier) -> None:
-    """Refuse to change classes while samples wait, which may be of them."""
+    """Refuse to change classes while samples wait that may belong to them."""
     if model.pending_:
         raise InputError(f"{model.pending_} samples are waiting to be learned: call consolidate() first")
 
 
 def _takes_steps(draft: ContinualClassifier, X: Any, given: dict[str, Any]) -> bool:
-    """Say whether a model learns by steps, and so gains by learning many samples at once; a closed form does not."""
+    """Return whether a model learns by steps, so that larger tasks help; a closed form does not."""
     if draft.__sklearn_is_fitted__():
         return draft.learner_.method.takes_steps
     data = draft._data(X, reset=True)
