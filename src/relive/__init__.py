@@ -7,7 +7,7 @@ A run in a few lines::
     outcome = run(make_spec("split", "class", "rtf", dataset="digits", iters=200))
     print(outcome.result.average_accuracy)
 
-Names are imported when they are first used, so that ``import relive`` does not wait for torch.
+Names are imported on first use, so ``import relive`` does not wait for torch.
 """
 
 from __future__ import annotations

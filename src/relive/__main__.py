@@ -1,4 +1,4 @@
-"""``python -m relive`` and ``relive`` are one program, and this is where it starts."""
+"""The entry point of ``python -m relive`` and ``relive``."""
 
 import sys
 
@@ -6,7 +6,7 @@ OF_THE_EXTRA = ("typer", "matplotlib", "jinja2")  # cli
 
 
 def main() -> None:
-    """Run the command line; an interrupt is one from the first moment, before anything is there to handle it."""
+    """Run the command line; Ctrl-C works from the first moment, before any handler is installed."""
     try:
         from relive.cli import main as command_line
 

@@ -1,1 +1,1 @@
-"""What everything else stands on: files, errors, seeds, versions. It knows nothing of learning."""
+"""The foundation of everything else: files, errors, seeds, versions. It knows nothing about learning."""

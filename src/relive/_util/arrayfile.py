@@ -1,7 +1,7 @@
-"""Named arrays with a JSON header in one safetensors file, read without torch. Nothing in it is ever run.
+"""Named arrays with a JSON header in one safetensors file, read without torch. Nothing in it is ever executed.
 
-A file is eight bytes that say how long its header is, the header, and the arrays. It is read in that order, and nothing
-is read or made room for before its size is known to be right.
+A file is eight bytes with the length of its header, the header, and the arrays. It is read in that order, and nothing
+is read or allocated before its size is known to be right.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ TYPES = {
 
 
 class FileError(ReliveError):
-    """A file is not what it should be; the message says in which way."""
+    """A file is not what it should be; the message says why."""
 
 
 def read_arrays(path: Path, kind: str, version: int) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Return the header and the arrays of a file of that kind; the arrays are views of the file, to be copied.
+    """Return the header and the arrays of a file of that kind; the arrays are views of the file: copy them.
 
     Raises
     ------
     FileError
-        If it is another kind of file, of a newer version, cut short, or changed since it was written.
+        If it is another kind of file, of a newer version, cut short, or modified.
     """
     with open(path, "rb", opener=_opened_at_once) as file:
         layout = _layout(path, file, kind)
@@ -68,7 +68,7 @@ def read_arrays(path: Path, kind: str, version: int) -> tuple[dict[str, Any], di
 
 
 def digest_of(arrays: Mapping[str, Array], metadata: Mapping[str, str]) -> str:
-    """Return a digest of all arrays and all metadata but itself: the file format has none of its own."""
+    """Return a digest of all arrays and all metadata except itself: the file format has none."""
     told = {name: text for name, text in metadata.items() if name != "sha256"}
     digest = hashlib.sha256(json.dumps(told, sort_keys=True).encode())
     for name, array in sorted(arrays.items()):
@@ -78,12 +78,12 @@ def digest_of(arrays: Mapping[str, Array], metadata: Mapping[str, str]) -> str:
 
 
 def _opened_at_once(path: str, flags: int) -> int:
-    """Open a file; one that is no file, such as a pipe to which nobody writes, is not waited for."""
+    """Open a file without blocking on something that is not one, such as a pipe that nobody writes to."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def _layout(path: Path, file: IO[bytes], kind: str) -> dict[str, Any]:
-    """Return what a safetensors file says about itself and about where its arrays are."""
+    """Return a safetensors file's metadata and the layout of its arrays."""
     about = os.fstat(file.fileno())
     foreign = f"{path} is not a {kind}: "
     if not stat.S_ISREG(about.st_mode):
@@ -107,7 +107,7 @@ def _layout(path: Path, file: IO[bytes], kind: str) -> dict[str, Any]:
 
 
 def _arrays(file: IO[bytes], layout: dict[str, Any]) -> dict[str, Array]:
-    """Return the arrays that a header describes, of a file in which they lie one behind the other up to its end."""
+    """Return the arrays that a header describes; they must be contiguous and end with the file."""
     start, size = file.tell(), os.fstat(file.fileno()).st_size
     places = [(name, *_place(name, about)) for name, about in layout.items()]
     places.sort(key=lambda place: place[-2:])
@@ -129,7 +129,7 @@ def _arrays(file: IO[bytes], layout: dict[str, Any]) -> dict[str, Array]:
 
 
 def _place(name: str, about: Any) -> tuple[np.dtype[Any], tuple[int, ...], int, int]:
-    """Return an array's type and shape, and where it begins and ends."""
+    """Return an array's type and shape, and where it starts and ends."""
     dtype = np.dtype(TYPES[schema.text(about["dtype"], f"the type of {name}")])
     shape = tuple(schema.whole(n, f"the shape of {name}") for n in schema.items(about["shape"], f"the shape of {name}"))
     first, last = (schema.whole(n, f"the place of {name}") for n in about["data_offsets"])

@@ -1,6 +1,6 @@
-"""A console for messages: on a terminal lines break between words, elsewhere no line is too long.
+"""A console for messages: on a terminal lines wrap between words, elsewhere they are not wrapped.
 
-Text is printed as it is, whoever wrote it: brackets are no markup, and control characters are shown, not sent.
+Text is printed literally, whoever wrote it: brackets are not markup, and control characters are shown, not sent.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u20
 
 
 def shown(text: str) -> str:
-    r"""Return a text with every character escaped that a terminal would obey, or that is none.
+    r"""Return a text with every character escaped that is invalid or that a terminal would interpret.
 
-    Those are the control characters but for tab and line break, marks of direction, and halves of characters.
+    Those are control characters except tab and line break, direction marks, and lone surrogates.
 
     >>> print(shown("one\x1b[2Jtwo \u202e three"))
     one\x1b[2Jtwo \u202e three
@@ -30,12 +30,12 @@ def shown(text: str) -> str:
 
 
 class Console(rich.console.Console):
-    """Prints text as it is written; words longer than a line, such as paths, stay whole.
+    """Prints text literally; words longer than a line, such as paths, are not broken.
 
     Parameters
     ----------
     stream
-        Where it prints, to tell whether it is a terminal; None if it was closed.
+        Where it prints, to tell whether it is a terminal; None if it is closed.
     stderr
         Whether that is stderr.
     """
@@ -52,7 +52,7 @@ class Console(rich.console.Console):
         super().print(*objects, **options)
 
     def say(self, mark: str, text: str, style: str) -> None:
-        """Print a text with a coloured word before it."""
+        """Print a text after a coloured word."""
         self.print(Text.assemble((mark, style), " ", shown(text)))
 
     def render_str(self, text: str, **options: Any) -> Text:

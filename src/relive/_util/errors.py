@@ -1,4 +1,4 @@
-"""What went wrong, said so that the reader knows what to do about it."""
+"""Errors whose messages tell the reader what went wrong and what to do."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class ReliveError(Exception):
 
 
 class InputError(ReliveError, ValueError):
-    """Something the caller asked for cannot be: an unknown name, a value out of range. The exit code is 2."""
+    """An invalid request: an unknown name, a value out of range. The exit code is 2."""
 
 
 class DataError(ReliveError):
@@ -19,7 +19,7 @@ class DataError(ReliveError):
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Say whether memory could not be had; PyTorch has no error of its own for that on the CPU."""
+    """Return whether memory ran out; PyTorch has no error class for that on the CPU."""
     words = ("can't allocate memory", "not enough memory", "out of memory", "Storage size calculation overflowed")
     torch_s = isinstance(error, RuntimeError) and any(said in str(error) for said in words)
     return isinstance(error, MemoryError) or torch_s

@@ -37,11 +37,11 @@ class Fidelity:
         Split protocol: ``"shuffled_unless_seed_0"`` (code) or always ``"in_order"`` (figure 1).
     permutations
         Permuted protocol: task 1 is unpermuted ``"first_unpermuted_if_seed_0"`` (code) or always,
-        ``"first_unpermuted"`` (figure 6). To a fully connected network it makes no difference but the last bits and the
-        draw of its weights: pixels and weights in another order give the same losses.
+        ``"first_unpermuted"`` (figure 6). For a fully connected network it only affects the last bits and the
+        draw of its weights: permuting pixels and weights together gives the same losses.
     adam_epsilon
         Adam's ε is added ``"after_correction"`` of the bias (Kingma & Ba, and PyTorch today) or
-        ``"before_correction"`` (the PyTorch of 2018, so what the code did then).
+        ``"before_correction"`` (PyTorch in 2018, hence what the code did).
         Today's is the default of both sets of choices.
     """
 
@@ -73,7 +73,7 @@ class Fidelity:
         return replace(self, **dict[str, Any](choices))
 
     def to_json(self) -> dict[str, str]:
-        """Return the choices as plain names and values, without those that came later and are at their default."""
+        """Return the choices by name, without those added later that are at their default."""
         return to_json(self)
 
 
@@ -95,7 +95,7 @@ FIDELITIES: dict[str, Fidelity] = {"as_run": AS_RUN, "as_written": AS_WRITTEN}
 
 
 def fidelity_of(name: str) -> Fidelity:
-    """Return the set of choices of that name.
+    """Return the set of choices with that name.
 
     >>> fidelity_of("as_written") is AS_WRITTEN
     True
@@ -106,7 +106,7 @@ def fidelity_of(name: str) -> Fidelity:
 
 
 def name_of(fidelity: Fidelity) -> str:
-    """Say a set of choices shortly: its preset, and what departs from it.
+    """Return a short name for a set of choices: its preset and any deviations.
 
     >>> name_of(AS_WRITTEN), name_of(AS_RUN.choose({"xdg_gate": "activation"}))
     ('as_written', 'as_run,xdg_gate=activation')

@@ -1,4 +1,4 @@
-"""Files that are either whole or not there, whatever happens while they are written, and locks on them."""
+"""Files that are either complete or not there, whatever happens during a write, and locks on them."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def write_atomic(
     Parameters
     ----------
     path
-        Where; its directory must exist. A link stays one, and what is no file (a pipe, a device) is written to.
+        Where; its directory must exist. A link stays a link, and a pipe or device is written to directly.
     content
         The bytes, or a function that writes them to an open file.
     check
-        Reads what was written, before it takes the place of what was there; if it raises, nothing is replaced.
+        Reads what was written before it replaces the old file; if it raises, nothing is replaced.
     durable
-        Whether it must be there after a power cut; what is soon written again need not be.
+        Whether it must survive a power cut; files that are soon rewritten need not.
     """
     path = Path(os.path.realpath(path))
     if path.exists() and not path.is_file() and not path.is_dir():
@@ -38,13 +38,13 @@ def write_atomic(
             _write(pipe, content)
         return
     temporary = path.parent / f".{path.name}.{secrets.token_hex(8)}.tmp"
-    mode = _mode(path)  # who may read it stays as it was, from the first moment
+    mode = _mode(path)  # the permissions stay the same from the first moment
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if mode is None else mode)
     try:
         with os.fdopen(handle, "wb") as file:
             _write(file, content)
             if mode is not None:
-                os.chmod(temporary, mode)  # the umask may have taken something
+                os.chmod(temporary, mode)  # the umask may have removed some
             if durable:
                 file.flush()
                 os.fsync(file.fileno())
@@ -52,7 +52,7 @@ def write_atomic(
             check(temporary)
         os.replace(temporary, path)
     except BaseException:
-        with contextlib.suppress(OSError):  # what went wrong first is what is told
+        with contextlib.suppress(OSError):  # report the first error
             temporary.unlink(missing_ok=True)
         raise
     if durable:
@@ -60,7 +60,7 @@ def write_atomic(
 
 
 def _mode(path: Path) -> int | None:
-    """Return who may do what with a file, None if it is not there."""
+    """Return a file's permissions, None if it does not exist."""
     try:
         return stat.S_IMODE(os.stat(path).st_mode)
     except FileNotFoundError:
@@ -75,7 +75,7 @@ def _write(file: IO[bytes], content: bytes | Callable[[IO[bytes]], object]) -> N
 
 
 def sync(path: Path) -> None:
-    """See to it that a file's contents, or what was renamed in a directory, stay so after a power cut."""
+    """Make a file's contents, or renames in a directory, survive a power cut."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -84,7 +84,7 @@ def sync(path: Path) -> None:
 
 
 def memory() -> int:
-    """Return how many bytes of memory this machine has; 8 GiB where the system does not say."""
+    """Return this machine's memory in bytes; 8 GiB if the system does not say."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
@@ -112,11 +112,11 @@ def acquire(path: Path) -> int | None:
         except BaseException:
             os.close(handle)
             raise
-        os.close(handle)  # its last owner removed it between our two looks: take the new one
+        os.close(handle)  # its last owner removed it between our two checks: use the new one
 
 
 def release(path: Path, handle: int) -> None:
-    """Give a lock back."""
+    """Release a lock."""
     try:
         path.unlink(missing_ok=True)
     finally:

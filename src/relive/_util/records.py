@@ -1,6 +1,6 @@
-"""Frozen dataclasses as JSON that lasts: a field that came later is written only when it is not at its default.
+"""Frozen dataclasses as stable JSON: a field added later is written only if it is not at its default.
 
-So what was stored before the field existed reads as before, and keeps its digest and its name.
+So records stored before the field existed still read the same, and keep their digest and name.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from typing import Any
 
 from relive._util.errors import InputError, unknown
 
-LATER = {"later": True}  # metadata of a field that came after results had been stored
+LATER = {"later": True}  # metadata of a field that was added after results had been stored
 
 
 def to_json(record: Any) -> dict[str, Any]:
-    """Return the fields of a dataclass by name, without those that came later and are at their default."""
+    """Return the fields of a dataclass by name, without those added later that are at their default."""
     values = {f.name: (f, getattr(record, f.name)) for f in fields(record)}
     return {name: value for name, (f, value) in values.items() if not f.metadata.get("later") or value != default(f)}
 
 
 def from_json(cls: type, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what was stored as arguments for the dataclass; unknown and missing keys are errors."""
+    """Return stored values as arguments for the dataclass; unknown and missing keys are errors."""
     known = {f.name: f for f in fields(cls)}
     for name in values:
         if name not in known:
@@ -33,5 +33,5 @@ def from_json(cls: type, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def default(field: Field[Any]) -> Any:
-    """Return what a field is if nothing is said about it."""
+    """Return a field's default."""
     return field.default if field.default_factory is MISSING else field.default_factory()

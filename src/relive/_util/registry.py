@@ -1,7 +1,7 @@
-"""What there is of a kind, by name: facts that can be read without importing what they are about.
+"""Registries of things by name: facts that can be read without importing the thing itself.
 
-A registry is filled from three sides: the package's own catalogue, installed packages (entry points of the registry's
-group), and the command line, where ``my_file.py:Thing`` or ``package.module:Thing`` names something that is in none.
+A registry is filled from three sources: the package's own catalogue, installed packages (entry points in the registry's
+group), and the command line, where ``my_file.py:Thing`` or ``package.module:Thing`` refers to something unregistered.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from relive._util.errors import InputError, unknown
 
 
 class Named(Protocol):
-    """Facts with a name, and where what they are about lives."""
+    """Facts with a name and the location of the object they describe."""
 
     @property
     def name(self) -> str:
-        """What it is called on the command line."""
+        """Its name on the command line."""
 
     @property
     def home(self) -> str:
@@ -41,14 +41,14 @@ Facts = TypeVar("Facts", bound=Named)
 
 @dataclass(frozen=True)
 class Entry:
-    """The least that is known of something with a name: an encoder, an optimizer.
+    """The minimum known about a named thing: an encoder, an optimizer.
 
     Attributes
     ----------
     name, title
         On the command line, and for people.
     home
-        Where what makes it is: ``package.module:function``.
+        Where its factory is: ``package.module:function``.
     """
 
     name: str
@@ -66,9 +66,9 @@ class Registry(Mapping[str, Facts], Generic[Facts]):
     group
         The entry points that installed packages register facts under: "relive.methods". Each is an object of facts.
     facts
-        What there is from the start.
+        The initial facts.
     factory
-        What makes such a thing, if :meth:`find` is to find it: "a function (shape, hidden, rng) that …".
+        What creates such a thing, for :meth:`find`: "a function (shape, hidden, rng) that …".
     """
 
     def __init__(self, kind: str, group: str, facts: list[Facts], factory: str = "") -> None:
@@ -83,7 +83,7 @@ class Registry(Mapping[str, Facts], Generic[Facts]):
 
     @functools.cached_property
     def _installed(self) -> dict[str, Facts]:
-        """What installed packages add; none of them replaces what was there."""
+        """Facts from installed packages; none of them replaces an existing one."""
         return {fact.name: fact for fact in (point.load() for point in entry_points(group=self.group))}
 
     def __getitem__(self, name: str) -> Facts:
@@ -97,14 +97,14 @@ class Registry(Mapping[str, Facts], Generic[Facts]):
         return facts
 
     def check(self, name: str) -> None:
-        """Refuse what :meth:`find` would refuse; a name is looked up without importing what it names."""
+        """Refuse what :meth:`find` would refuse; a name is looked up without importing anything."""
         if is_address(name):
             self.find(name)
         else:
             self[name]
 
     def find(self, thing: str | Callable[..., Any]) -> Any:
-        """Return what makes a thing: that of a name, that at an address (``my_file.py:make``), or a callable itself."""
+        """Return a factory: by name, by address (``my_file.py:make``), or the callable itself."""
         found: Any = thing
         if isinstance(thing, str):
             found = load_object(thing if is_address(thing) else self[thing].home)
@@ -126,7 +126,7 @@ class Registry(Mapping[str, Facts], Generic[Facts]):
 
 
 def is_address(name: str) -> bool:
-    """Say whether a name says where something is: ``my_file.py:Thing`` or ``package.module:Thing``.
+    """Return whether a name is an address: ``my_file.py:Thing`` or ``package.module:Thing``.
 
     >>> is_address("my_file.py:Mine"), is_address("online-ewc")
     (True, False)
@@ -135,7 +135,7 @@ def is_address(name: str) -> bool:
 
 
 def short_name(name: str) -> str:
-    """Return what to call something that was named by where it is; any other name stays as it is.
+    """Return a short name for something given by its location; any other name is unchanged.
 
     >>> short_name("here/my_file.py:load"), short_name("/data/my.npz"), short_name("digits")
     ('my_file.load', 'my.npz', 'digits')
@@ -162,7 +162,7 @@ def load_object(address: str) -> Any:
 
 
 def _is_of(value: object, module: types.ModuleType) -> bool:
-    """Say whether a module makes a class, a function or a record such as a protocol itself, rather than import it."""
+    """Return whether a module defines a class, function or record (such as a protocol) rather than imports it."""
     home = str(getattr(value, "__module__", ""))
     return home == module.__name__ or (not callable(value) and home.startswith("relive."))
 
@@ -177,7 +177,7 @@ def _module(name: str) -> Any:
 
 
 def _module_of_file(path: Path) -> Any:
-    """Import a file; the same contents are imported once, so that a class stays the same class."""
+    """Import a file; the same contents are imported only once, so that a class stays the same class."""
     content = _content(path)
     name = f"relive_user_{path.stem}_{_digest(content)}"
     if name not in sys.modules:
@@ -203,13 +203,13 @@ def _module_of_file(path: Path) -> Any:
 
 
 def _beside(path: Path, module: str) -> bool:
-    """Say whether a module is a file or a folder beside a file."""
+    """Return whether a module is a file or folder next to a file."""
     top = path.parent / module.partition(".")[0]
     return top.with_suffix(".py").is_file() or (top / "__init__.py").is_file()
 
 
 def warn_of_neighbours(address: str) -> None:
-    """Warn of a file that imports others beside it: a result names the file alone by its digest."""
+    """Warn about a file that imports its neighbours: a result's digest covers only the file itself."""
     place = Path(address.rpartition(":")[0])
     if place.suffix != ".py":
         return
@@ -236,7 +236,7 @@ _SENT: ContextVar[Mapping[str, bytes]] = ContextVar(
 
 @contextmanager
 def with_files(contents: Mapping[str, bytes]) -> Iterator[None]:
-    """Have addresses in these files, by path, mean these contents: where they were sent to, the files are not."""
+    """Make addresses of these files, by path, refer to these contents: on a worker the files do not exist."""
     before = _SENT.set(contents)
     try:
         yield
@@ -245,7 +245,7 @@ def with_files(contents: Mapping[str, bytes]) -> Iterator[None]:
 
 
 def files_at(addresses: Iterable[str]) -> dict[str, bytes]:
-    """Return the contents of the files that addresses name, by path; a module of an installed package is none."""
+    """Return the contents of the files that addresses name, by path; modules of installed packages are skipped."""
     places = {address.rpartition(":")[0] for address in addresses}
     return {str(Path(place)): _content(Path(place)) for place in places if place.endswith(".py")}
 

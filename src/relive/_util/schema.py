@@ -1,4 +1,4 @@
-"""What a value that comes from outside may be: its type, its range, finite. Said once, for files and for parameters."""
+"""Validation of values from outside: type, range, finiteness. Defined once, for files and for parameters."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 
 from relive._util.errors import InputError
 
-LARGEST = 2**63 - 1  # of whole numbers
-WEIGHT = 1e18  # of a number in a network: the product of two such is still finite
-SIZE = 10**7  # units, samples per step and the like: more than any machine has memory for
+LARGEST = 2**63 - 1  # largest whole number
+WEIGHT = 1e18  # largest number in a network: the product of two is still finite
+SIZE = 10**7  # units, samples per step and the like: more than fits into any machine's memory
 
 
 def whole(value: Any, name: str, low: int = 0, high: int = LARGEST) -> int:
-    """Return a whole number that is one.
+    """Check that a value is a whole number, and return it.
 
     >>> whole(3, "seed"), whole(True, "seed")
     Traceback (most recent call last):
@@ -48,21 +48,21 @@ def number(value: Any, name: str, low: float = -math.inf, high: float = math.inf
 
 
 def text(value: Any, name: str) -> str:
-    """Return a text that is one, and not bytes of a file's name that are no letters."""
+    """Check that a value is text, without undecodable bytes of a file name, and return it."""
     if type(value) is not str or any("\ud800" <= letter <= "\udfff" for letter in value):
         raise wrong(name, value, "a text")
     return value
 
 
 def items(value: Any, name: str) -> list[Any]:
-    """Return a list that is one."""
+    """Check that a value is a list, and return it."""
     if type(value) is not list and type(value) is not tuple:
         raise wrong(name, value, "a list")
     return list(value)
 
 
 def record(value: Any, name: str) -> dict[str, Any]:
-    """Return values by name."""
+    """Check that values are given by name, and return them."""
     if not isinstance(value, Mapping):
         raise wrong(name, value, "values by name")
     return {text(key, f"a name in {name}"): item for key, item in value.items()}
@@ -74,7 +74,7 @@ def texts(value: Any, name: str) -> dict[str, str]:
 
 
 def shares(value: Any, name: str, n: int | None = None) -> list[float]:
-    """Return a list of numbers from 0 to 1, n of them if that is said."""
+    """Return a list of numbers from 0 to 1, with n of them if given."""
     found = items(value, name)
     if not all(type(share) in (float, int) and 0 <= share <= 1 for share in found):
         raise wrong(name, value, "numbers from 0 to 1")
@@ -84,7 +84,7 @@ def shares(value: Any, name: str, n: int | None = None) -> list[float]:
 
 
 def wrong(name: str, value: Any, must_be: str) -> InputError:
-    """Return the error for a value that cannot be."""
+    """Return the error for an invalid value."""
     return InputError(f"{name} = {_short(value)}: it must be {must_be}")
 
 
@@ -92,4 +92,4 @@ def _short(value: Any) -> str:
     try:
         return reprlib.repr(value)
     except ValueError:  # a whole number with thousands of digits
-        return f"a {type(value).__name__} that is too long to be shown"
+        return f"a {type(value).__name__} that is too long to show"

@@ -10,7 +10,7 @@ import torch
 
 
 def stream(seed: int, name: str) -> torch.Generator:
-    """Return a generator of its own for one purpose; streams of other names or seeds are independent of it.
+    """Return a separate generator for one purpose; streams with other names or seeds are independent of it.
 
     >>> torch.equal(torch.rand(3, generator=stream(0, "a")), torch.rand(3, generator=stream(0, "a")))
     True
@@ -22,15 +22,15 @@ def stream(seed: int, name: str) -> torch.Generator:
 
 
 def fork(rng: torch.Generator) -> torch.Generator:
-    """Return a new generator seeded from ``rng``: however much is drawn from it, ``rng`` goes on the same."""
+    """Return a new generator seeded from ``rng``: drawing from it does not affect ``rng``."""
     return torch.Generator().manual_seed(int(torch.randint(2**62, (), generator=rng)))
 
 
 @contextmanager
 def drawing_from(rng: torch.Generator) -> Iterator[None]:
-    """Let what draws from PyTorch's global generator (a layer's first weights, dropout) follow from ``rng``'s state.
+    """Make draws from PyTorch's global generator (initial weights, dropout) depend only on ``rng``'s state.
 
-    Nothing is drawn from ``rng`` itself, and the global generator goes on afterwards as if nothing had been drawn.
+    Nothing is drawn from ``rng`` itself, and afterwards the global generator is restored.
 
     >>> def draw(seed: int) -> torch.Tensor:
     ...     with drawing_from(stream(seed, "a")):

@@ -1,4 +1,4 @@
-"""The few statistics that tables need: mean ± SEM, tests of differences, intervals of shares, Holm's correction."""
+"""The statistics that tables need: mean ± SEM, tests of differences, intervals of shares, Holm's correction."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def student_margin(sem: float, degrees: float) -> float:
 
 
 def paired(differences: Sequence[float]) -> float | None:
-    """Return the two-sided p-value of the paired t-test; None of fewer than two pairs.
+    """Return the two-sided p-value of the paired t-test; None with fewer than two pairs.
 
-    Differences that are all the same are no chance, or nothing at all.
+    If all differences are equal, p is 0, or 1 if they are all 0.
 
     >>> round(paired([1.0, 2.0, 3.0]), 4), paired([0.0, 0.0]), paired([1.0])
     (0.0742, 1.0, None)
@@ -49,7 +49,7 @@ def paired(differences: Sequence[float]) -> float | None:
 def welch(mean: float, sem: float, n: int, mean2: float, sem2: float, n2: int) -> float:
     """Return the two-sided p-value of Welch's test from two means and their standard errors.
 
-    Two samples without any spread are the same or they are not: p is 1 or 0.
+    If neither sample has any spread, p is 1 if they are equal and 0 otherwise.
     """
     from scipy.stats import ttest_ind_from_stats
 
@@ -60,7 +60,7 @@ def welch(mean: float, sem: float, n: int, mean2: float, sem2: float, n2: int) -
 
 
 def welch_margin(sem: float, n: int, sem2: float, n2: int) -> float:
-    """Return by how much the difference of two means may be off either way, with Welch's degrees of freedom."""
+    """Return half the width of the confidence interval of a difference of means, with Welch's degrees of freedom."""
     error = math.hypot(sem, sem2)
     if error == 0:
         return 0.0
@@ -68,7 +68,7 @@ def welch_margin(sem: float, n: int, sem2: float, n2: int) -> float:
 
 
 def holm(p_values: Mapping[Key, float]) -> dict[Key, float]:
-    """Return p-values corrected for their number by Holm's step-down method.
+    """Return p-values with Holm's step-down correction for multiple tests.
 
     >>> {key: round(p, 3) for key, p in holm({"a": 0.01, "b": 0.04, "c": 0.03}).items()}
     {'a': 0.03, 'c': 0.06, 'b': 0.06}

@@ -1,4 +1,4 @@
-"""Files of ``relive._util.arrayfile`` as tensors: written, and read."""
+"""Reading and writing files of ``relive._util.arrayfile`` as tensors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def write_tensors(
     tensors: dict[str, Tensor],
     check: Callable[[Path], object] | None = None,
 ) -> None:
-    """Write a file of some kind, atomically; ``check`` reads it before it takes the place of what was there."""
+    """Write a file of some kind atomically; ``check`` reads it before it replaces the old one."""
     tensors = {name: t.contiguous() for name, t in tensors.items()}
     metadata = {"format": kind, "version": str(version), "header": json.dumps(header)}
     metadata["sha256"] = _digest(tensors, metadata)

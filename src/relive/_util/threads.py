@@ -1,4 +1,4 @@
-"""How many threads a matrix product uses: one is fastest for these networks, and the number decides the last bits."""
+"""Threads per matrix product: one is fastest for these networks, and the number affects the last bits."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def check_threads(n: int) -> None:
 
 @contextlib.contextmanager
 def threads(n: int) -> Iterator[None]:
-    """Use that many threads for a while."""
+    """Use that many threads inside the context."""
     before = torch.get_num_threads()
     torch.set_num_threads(n)
     try:

@@ -1,4 +1,4 @@
-"""Which code this is, and what runs it."""
+"""Versions of this code and of what runs it."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from pathlib import Path
 
 
 def versions() -> dict[str, str]:
-    """Return what the bits of a result depend on besides what was asked for."""
+    """Return the versions that the bits of a result depend on, besides its spec."""
     packages = {name: version(name) for name in ("relive", "torch", "numpy")}
     return packages | {"python": platform.python_version(), "machine": platform.machine(), "code": _code_digest()}
 
 
 def provenance() -> dict[str, str]:
-    """Return what made a result: the versions, and the kind of processor, on which its time depends."""
+    """Return what made a result: the versions, and the processor model, which its time depends on."""
     return versions() | {"processor": processor()}
 
 
 @functools.cache
 def processor() -> str:
-    """Return the kind of processor, as exactly as the system tells (Linux on x86 its model, others only a family)."""
+    """Return the processor model, as exactly as the system tells (Linux on x86: the model; others: only a family)."""
     try:
         cpuinfo = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:  # not Linux
@@ -32,7 +32,7 @@ def processor() -> str:
 
 
 def _named(cpuinfo: str) -> str:
-    r"""Return the first processor's name with its family and model: in virtual machines many kinds have one name.
+    r"""Return the first processor's name with its family and model: on virtual machines many models share one name.
 
     >>> _named("cpu family : 6\nmodel : 207\nmodel name : Intel(R) Xeon(R) Processor\n\nmodel name : Another\n")
     'Intel(R) Xeon(R) Processor (family 6, model 207)'
@@ -46,12 +46,12 @@ def _named(cpuinfo: str) -> str:
     return f"{said['model name']} (family {said.get('cpu family', '?')}, model {said.get('model', '?')})"
 
 
-TRAINS = ("_util", "data", "networks", "core", "methods", "experiments/execute.py")  # what decides a run's bits
+TRAINS = ("_util", "data", "networks", "core", "methods", "experiments/execute.py")  # code that determines a run's bits
 
 
 @functools.cache
 def _code_digest() -> str:
-    """Return a short digest of the source that trains, so that a result can be traced to the code that made it."""
+    """Return a short digest of the code that trains, so that a result can be traced to the code that made it."""
     package = Path(__file__).parents[1]
     digest = hashlib.sha256()
     for path in sorted(path for part in TRAINS for path in _sources(package / part)):

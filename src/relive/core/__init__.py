@@ -1,1 +1,1 @@
-"""What learns: the one training loop, its rows, losses and scenarios, and what a method is."""
+"""The core of learning: the training loop, its rows, losses and scenarios, and the definition of a method."""

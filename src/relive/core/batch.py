@@ -1,4 +1,4 @@
-"""Rows of training: each row knows its input, its target, which units compete for it, and how much it counts."""
+"""Rows of training: each row has an input, a target, the units that compete for it, and a weight."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ class Batch:
     target
         (n, units) a probability for every output unit; one-hot is a hard target.
     active
-        (n, units) bool, the units that the row's softmax runs over.
+        (n, units) bool, the units in the row's softmax.
     weight
         (n,) the row's share of the total loss.
     temperature
         (n,) 1 for hard targets, T for distillation.
     scale
-        (n,) a factor of the row's classification term alone: 1 for hard targets, T² (and, as run, one over the
+        (n,) a factor for the row's classification term only: 1 for hard targets, T² (and, in ``as_run``, one over the
         number of active units) for distillation.
     task
-        (m,) whose input it is; only XdG reads it.
+        (m,) the task of each input; only XdG reads it.
     source
-        (n,) which input each row is about, or None when it is one row per input. LwF's rows ask several things
-        about one input, and share its forward pass.
+        (n,) the input of each row, or None if there is one row per input. LwF has several rows per input, which
+        share its forward pass.
     generated
-        (n,) how much each row counts in a generator's loss, or None if that is its weight.
+        (n,) the weight of each row in a generator's loss, or None if it is ``weight``.
     """
 
     x: Tensor
@@ -52,13 +52,13 @@ class Batch:
         return len(self.weight)
 
     def times(self, factor: float) -> Batch:
-        """Return the same rows, each counting ``factor`` times as much."""
+        """Return the same rows with their weights multiplied by ``factor``."""
         generated = None if self.generated is None else self.generated * factor
         return replace(self, weight=self.weight * factor, generated=generated)
 
     @property
     def generator_weight(self) -> Tensor:
-        """How much each row counts in a generator's loss, (n,)."""
+        """The weight of each row in a generator's loss, (n,)."""
         return self.weight if self.generated is None else self.generated
 
     def classification_loss(self, logits: Tensor) -> Tensor:
@@ -70,7 +70,7 @@ class Batch:
 
 
 def hard_rows(x: Tensor, unit: Tensor, active: Tensor, task: Tensor) -> Batch:
-    """Return rows with one right unit each, weights summing to 1; ``active`` is (units,) or (n, units)."""
+    """Return rows with one correct unit each, weights summing to 1; ``active`` is (units,) or (n, units)."""
     n, n_units = len(x), active.shape[-1]
     one = x.new_ones(n)
     target = x.new_zeros(n, n_units).scatter_(1, unit.unsqueeze(1), 1.0)
@@ -78,7 +78,7 @@ def hard_rows(x: Tensor, unit: Tensor, active: Tensor, task: Tensor) -> Batch:
 
 
 def concat(parts: list[Batch]) -> Batch:
-    """Join rows; parts that are about the very same inputs (the same tensor) keep them once."""
+    """Join rows; inputs that several parts share (the same tensor) are stored once."""
     if len(parts) == 1:
         return parts[0]
     first = parts[0]

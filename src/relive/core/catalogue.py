@@ -1,4 +1,4 @@
-"""The optimizers that come with the package, readable without torch, and how one of your own is found."""
+"""The optimizers that come with the package, readable without torch, and how to find the user's own."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OPTIMIZERS = Registry(
 
 
 def optimizer_factory(optimizer: str | OptimizerFactory) -> OptimizerFactory:
-    """Return what makes an optimizer: that of a name, that at an address, or the callable itself.
+    """Return an optimizer's factory: by name, by address, or the callable itself.
 
     >>> optimizer_factory("sgd").__name__
     'SGD'

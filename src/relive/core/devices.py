@@ -1,4 +1,4 @@
-"""Where tensors live. Random numbers are always drawn on the CPU and moved: devices differ by rounding only."""
+"""Where tensors live. Random numbers are always drawn on the CPU and moved, so devices differ only by rounding."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ DEVICES = ("cpu", "cuda", "mps", "auto")
 
 
 def device_of(name: str) -> torch.device:
-    """Return the device of that name; ``"auto"`` is a GPU if there is one.
+    """Return the device with that name; ``"auto"`` is a GPU if there is one.
 
     >>> device_of("cpu")
     device(type='cpu')

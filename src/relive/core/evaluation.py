@@ -1,4 +1,4 @@
-"""How well every task is remembered: the accuracy matrix and what is usually read off it."""
+"""How well every task is remembered: the accuracy matrix and the usual measures derived from it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Matrix = Sequence[Sequence[float]]
 
 
 def accuracy(learner: Learner, task: Task, index: int, limit: int | None = None, chunk: int = 1000) -> float:
-    """Return the share of the task's test rows (at most ``limit`` of them) that the learner gets right."""
+    """Return the accuracy on the task's test rows (at most ``limit`` of them)."""
     n = len(task.test) if limit is None else min(limit, len(task.test))
     units = learner.scenario.units(index).cpu()
     right = 0
@@ -32,7 +32,7 @@ def average_accuracy(matrix: Matrix) -> float:
 
 
 def forgetting(matrix: Matrix) -> float:
-    """Return how far, on average, the earlier tasks have fallen from the best they ever were.
+    """Return how far, on average, earlier tasks have fallen from their best accuracy.
 
     Chaudhry et al. (2018), "Riemannian walk for incremental learning", ECCV.
 

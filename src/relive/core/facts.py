@@ -1,4 +1,4 @@
-"""What is to be known of a method without running it: its name and title, where it works, what can be set. No torch."""
+"""What is known about a method without running it: its name, title, scenarios and settings. No torch."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ LARGEST = sys.float_info.max
 
 @dataclass(frozen=True)
 class Setting:
-    """A number that a method takes.
+    """A numeric setting of a method.
 
     Attributes
     ----------
     name, default
         The constructor's argument.
     low, high
-        Between what it must lie.
+        The valid range.
     explain
         What it is, in half a sentence.
     symbol
-        How a paper writes it: λ.
+        Its symbol in the paper: λ.
     percent
-        Whether people say it in percent.
+        Whether it is usually given in percent.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class MethodFacts:
-    """What others need to know of a method.
+    """What other parts of the package know about a method.
 
     Attributes
     ----------
@@ -55,25 +55,25 @@ class MethodFacts:
     home
         ``package.module:Class``, or ``file.py:Class``.
     title, reference
-        For people: a short name, and whose idea it is.
+        For people: a short name, and the source of the idea.
     scenarios, why_not
         Where it works, and why not elsewhere.
     settings
         What can be set, with defaults and limits.
     choices
-        The fidelity choices that change what it does.
+        The fidelity choices that affect it.
     encoder
-        What it runs on if no encoder is chosen.
+        The default encoder.
     keeps_data
-        Whether it keeps inputs of earlier tasks.
+        Whether it stores inputs of earlier tasks.
     needs_earlier_tasks
-        Whether it trains on the data of earlier tasks, which must be given to it again with every task.
+        Whether it trains on the data of earlier tasks, which must be passed again with every task.
     bound
         "lower bound" or "upper bound", if it is shown as one.
     use_when, not_when
-        Advice for people, each the end of a sentence: "Take it …", "Leave it …".
+        Advice for people, each the end of a sentence: "Use it …", "Do not use it …".
     colour, marker
-        How it is drawn; if empty, a pair that no other method has is given.
+        How it is drawn; if empty, a combination that no other method has is assigned.
     """
 
     name: str
@@ -104,7 +104,7 @@ class MethodFacts:
         return {setting.name: (setting.low, setting.high) for setting in self.settings}
 
     def check_settings(self, settings: Mapping[str, Any]) -> None:
-        """Refuse settings that the method does not have, or that are out of range."""
+        """Refuse unknown settings, or values out of range."""
         known = {setting.name: setting for setting in self.settings}
         for name, value in settings.items():
             if name not in known:
@@ -118,7 +118,7 @@ class MethodFacts:
                 raise InputError(f"setting {name} = {value} of {self.title} is out of range: it must be {bounds}")
 
     def check_scenario(self, scenario: str) -> None:
-        """Refuse a scenario that the method cannot work in, and say why."""
+        """Refuse a scenario that the method does not support, and say why."""
         if scenario not in self.scenarios:
             raise InputError(
                 f"{self.title} does not work in scenario {scenario!r}: {self.why_not}. "
@@ -127,15 +127,15 @@ class MethodFacts:
 
 
 def facts_of(method: type) -> MethodFacts:
-    """Return a method's facts: its class attribute ``facts``, or what its other attributes and its constructor say.
+    """Return a method's facts: its class attribute ``facts``, or derived from its other attributes and its constructor.
 
-    Every attribute may be missing: ``title`` is then the class's name, ``reference`` the first line of its docstring,
-    ``scenarios`` all three, the settings the constructor's arguments with their defaults, within no ``limits``.
+    Every attribute is optional: ``title`` defaults to the class's name, ``reference`` to the first line of its
+    docstring, ``scenarios`` to all three, the settings to the constructor's arguments, without ``limits``.
     """
     if "facts" in vars(method):
         found: MethodFacts = vars(method)["facts"]
         return found
-    said: dict[str, Any] = {}  # by the class and those above it, up to one that has facts
+    said: dict[str, Any] = {}  # attributes of the class and its bases, up to one that has facts
     for cls in method.__mro__:
         if "facts" in vars(cls):
             break

@@ -1,4 +1,4 @@
-"""The only training loop: rows of the current task, rows replayed for the earlier ones, one step, again."""
+"""The only training loop: current rows, rows replayed for earlier tasks, one step, repeat."""
 
 from __future__ import annotations
 
@@ -33,37 +33,37 @@ OnStep = Callable[[int, float], bool | None]
 
 
 class Learner:
-    """A method at work: its network, its optimizer, its random streams, and how many tasks it has seen.
+    """A method at work: its network, optimizer and random streams, and the number of tasks seen.
 
     Parameters
     ----------
     method
-        What to do about forgetting.
+        How to prevent forgetting.
     scenario
         The scenario, with the classes of every task to come.
     n_inputs, hidden, latent
         Sizes of the network.
     encoder
-        What its first part is: a name in ``relive.networks.catalogue.ENCODERS``, an address (``my_file.py:make``), or a
-        function ``(shape, hidden, rng)`` that returns a module from (n, inputs) to (n, features). If not given, the
+        A name in ``relive.networks.catalogue.ENCODERS``, an address (``my_file.py:make``), or a
+        function ``(shape, hidden, rng)`` that returns a module from (n, inputs) to (n, features). By default the
         method's own.
     shape
-        How the encoder is to read an input, such as (height, width); as a plain row of numbers if not given.
+        The shape of an input, such as (height, width); by default a plain row of numbers.
     learning_rate, batch_size
         Of the optimizer, which is never reset between tasks.
     optimizer
         ``"adam"``, ``"sgd"``, an address, or a function ``(parameters, rate, fidelity)`` that returns an
         :class:`relive.core.optimizers.Optimizer`.
     device
-        Where tensors live: ``"cpu"``, ``"cuda"``, ``"mps"``, or ``"auto"``. Bits are promised on the CPU only.
+        Where tensors live: ``"cpu"``, ``"cuda"``, ``"mps"``, or ``"auto"``. Bit-identical results need the CPU.
     seed
-        All randomness comes from it.
+        Determines all randomness.
     fidelity
         The paper's text or its code, choice by choice.
     likelihood
-        What a generator takes inputs for: ``"bernoulli"`` in [0, 1], ``"gaussian"`` for standardised features.
+        How a generator models inputs: ``"bernoulli"`` in [0, 1], ``"gaussian"`` for standardised features.
     forgettable
-        Whether a method that can is to keep what it needs to forget a class without trace.
+        Whether a method that can should keep what it needs to forget a class without a trace.
     """
 
     def __init__(
@@ -117,14 +117,14 @@ class Learner:
 
     @torch.no_grad()
     def grow(self, scenario: Scenario, *, learning_rate: float | None = None, batch_size: int | None = None) -> None:
-        """Go on with a scenario that has more tasks or classes, as if they had been known from the start.
+        """Continue with a scenario that has more tasks or classes, as if they had been known from the start.
 
         Parameters
         ----------
         scenario
-            It begins with the tasks learned so far, their classes unchanged.
+            It starts with the tasks learned so far, their classes unchanged.
         learning_rate, batch_size
-            From now on, if they are to change.
+            New values from now on, if given.
         """
         if scenario.width < self.scenario.width:
             raise InputError(f"a learner cannot shrink from {self.scenario.width} to {scenario.width} output units")
@@ -139,29 +139,29 @@ class Learner:
 
     @torch.no_grad()
     def forget(self, scenario: Scenario) -> None:
-        """Drop what is kept of the classes that are gone in this scenario, and were not in the one of now."""
+        """Drop what is kept about the classes that are newly gone in this scenario."""
         self.method.forget(self.net, scenario.gone - self.scenario.gone)
         self.grow(scenario)
 
     @torch.no_grad()
     def merge(self, into: int, other: int) -> None:
-        """Take two classes for one, as far as the method can; the units of both answer with it from now on."""
+        """Merge two classes, as far as the method can; from now on the units of both stand for it."""
         self.method.merge(self.net, into, other)
 
     def learn(self, tasks: Sequence[Task], iterations: int, on_step: OnStep | None = None) -> None:
         """Learn the last of ``tasks``; the ones before it are the tasks of earlier calls, in order.
 
-        Only a method that keeps data (Offline) looks at the earlier ones.
+        Only a method that stores data (Offline) looks at the earlier ones.
 
         Parameters
         ----------
         tasks
             All tasks so far.
         iterations
-            Steps to take; a method in closed form takes none.
+            Steps to take; a closed-form method takes none.
         on_step
-            Called after every step with its number, from 1, and the loss of its rows (a regulariser's share is not in
-            it); if it returns True, that was the last step.
+            Called after every step with its number, from 1, and the loss of its rows (without the regulariser);
+            return True to stop after this step.
         """
         if len(tasks) != self.seen + 1:
             raise InputError(
@@ -176,9 +176,9 @@ class Learner:
         Parameters
         ----------
         tasks
-            All tasks met so far, those included whose first rows come now.
+            All tasks seen so far, including those whose first rows come now.
         shares
-            (steps, tasks) the share of each task in the rows of each step.
+            (steps, tasks) each task's share of the rows at each step.
         on_step
             As in :meth:`learn`.
         """
@@ -194,7 +194,7 @@ class Learner:
         return self.scenario, [task.to(device) for task in tasks], self.problem.batch_size, self.batch_rng
 
     def _follow(self, stream: Source, iterations: int, on_step: OnStep | None) -> None:
-        """Begin, take steps on the rows of a source, and end."""
+        """Run ``begin``, steps on the rows of a source, and ``end``."""
         self.begin(len(stream.tasks))
         source = self.method.source(stream)
         with self.training():
@@ -210,24 +210,24 @@ class Learner:
         self.end(stream.learned())
 
     def begin(self, seen: int) -> None:
-        """Get ready for rows of a new task, or of a new stretch of a stream.
+        """Prepare for rows of a new task, or of a new stretch of a stream.
 
         Parameters
         ----------
         seen
-            How many tasks have been met, those included whose first rows come now.
+            How many tasks have been seen, including those whose first rows come now.
         """
         self.method.before_task(self.net, self.seen)
         self.seen = seen
 
     @contextmanager
     def training(self) -> Iterator[None]:
-        """Put the network into training mode, for steps; dropout draws from the learner's own stream meanwhile."""
+        """Put the network into training mode; dropout draws from the learner's own stream inside."""
         with mode(self.net, training=True), drawing_from(self.batch_rng):
             yield
 
     def step(self, rows: Batch) -> float:
-        """Take one step on current rows and on those that the method replays beside them; return the rows' loss."""
+        """Take one step on current rows and on those that the method replays; return the rows' loss."""
         method, net, seen, theta = self.method, self.net, self.seen, self.optimizer.parameters
         replayed = method.replay(net, rows, seen, self.noise_rng)
         if replayed is not None:  # L = 1/N · L_current + (1 − 1/N) · L_replay
@@ -252,7 +252,7 @@ class Learner:
         return loss.item()
 
     def end(self, learned: Sequence[Part]) -> None:
-        """Let the method take what it needs later from what was learned since ``begin``."""
+        """Let the method extract what it needs later from what was learned since ``begin``."""
         self.method.after_task(self.net, learned, self.seen)
         if self._at_first is not None and not self.method_state():
             self._warn_of_lost(self._at_first)
@@ -264,7 +264,7 @@ class Learner:
             )
 
     def _warn_of_lost(self, at_first: dict[str, list[Tensor]]) -> None:
-        """Warn of a method with tensors that it had from the start and has changed, but does not return."""
+        """Warn if a method changed tensors that it had from the start, but does not return them in its state."""
         now = vars(self.method)
         names = [name for name, before in at_first.items() if not same(before, tensors_in(now.get(name)))]
         if names:
@@ -277,7 +277,7 @@ class Learner:
             )
 
     def method_state(self) -> dict[str, Tensor]:
-        """Return what the method remembers, known to be named tensors."""
+        """Return the method's state, checked to be named tensors."""
         kept: object = self.method.state()
         if not isinstance(kept, dict):
             raise self._wrong("state", kept, "a dictionary of tensors by name")
@@ -294,37 +294,37 @@ class Learner:
 
     @torch.no_grad()
     def logits(self, x: Tensor, task: int) -> Tensor:
-        """Return the logits of all output units, (n, units), in evaluation mode; only Task-IL makes use of ``task``."""
+        """Return the logits of all output units, (n, units), in evaluation mode; only Task-IL uses ``task``."""
         x = x.to(self.problem.device)
         with mode(self.net, training=False):
             return self.method.logits(self.net, x, torch.full((len(x),), task, device=x.device))
 
     @torch.no_grad()
     def novelty(self, x: Tensor) -> Tensor | None:
-        """Return in which ways, and how much, inputs are unlike everything learned, (n, kinds); None if unknown."""
+        """Return how unlike everything learned inputs are, in each way, (n, kinds); None if unknown."""
         with mode(self.net, training=False):
             return self.method.novelty(self.net, x.to(self.problem.device))
 
     @torch.no_grad()
     def unlearn(self, part: Part, rows: Tensor) -> None:
-        """Take back some rows (m,) of the part that was learned last, where the method can."""
+        """Unlearn some rows (m,) of the part that was learned last, if the method can."""
         device = self.problem.device
         self.method.unlearn(self.net, replace(part, examples=part.examples.to(device)), rows.to(device))
 
     @torch.no_grad()
     def predict(self, x: Tensor, task: int) -> Tensor:
-        """Return the most likely output unit of each input, (n,); only Task-IL makes use of ``task``."""
+        """Return the most likely output unit of each input, (n,); only Task-IL uses ``task``."""
         active = self.scenario.active(task, max(self.seen, 1))
         return self.logits(x, task).masked_fill(~active, -torch.inf).argmax(1).cpu()
 
     @property
     def n_parameters(self) -> int:
-        """How many numbers are trained; the output units that are never active are not."""
+        """The number of trained parameters, without output units that are never active."""
         idle = self.net.idle(self.scenario.width - self.scenario.n_units)
         return sum(p.numel() for p in self.optimizer.parameters) - idle
 
     def state(self) -> dict[str, Tensor]:
-        """Return everything needed to go on from a task's end with the same bits, as named tensors."""
+        """Return everything needed to continue bit-identically from a task's end, as named tensors."""
         self.method.settle(self.net)
         state = {f"net.{name}": value for name, value in self.net.state_dict().items()}
         state |= {f"method.{name}": value for name, value in self.method_state().items()}
@@ -335,7 +335,7 @@ class Learner:
         return {name: tensor.detach().cpu().clone() for name, tensor in state.items()}
 
     def check_state(self, state: dict[str, Tensor]) -> None:
-        """Refuse a state that no learner made with the same arguments can have had at a task's end."""
+        """Refuse a state that a learner with the same arguments cannot have had at a task's end."""
         kept = {name: t for name, t in state.items() if name.startswith("method.")}
         expected = {name: t for name, t in self.state().items() if not name.startswith("method.")}
         check_form({name: t for name, t in state.items() if name not in kept}, expected)
@@ -348,14 +348,14 @@ class Learner:
         self.optimizer.check_state(state)
 
     def restore(self, state: dict[str, Tensor]) -> None:
-        """Go back to where a state was taken that comes from a file, which may hold anything."""
+        """Return to a state that comes from a file, which may hold anything."""
         self.check_state(state)
         self.load_state(state)
         kept = {name.removeprefix("method."): t for name, t in state.items() if name.startswith("method.")}
         check_form(self.method.state(), kept)
 
     def load_state(self, state: dict[str, Tensor]) -> None:
-        """Go back to where ``state`` was taken; the learner must have been made with the same arguments."""
+        """Return to where ``state`` was taken; the learner must have been created with the same arguments."""
         device = self.problem.device
 
         def part(prefix: str) -> dict[str, Tensor]:
@@ -370,7 +370,7 @@ class Learner:
 
 
 def _separate(gradient: Sequence[Tensor]) -> list[Tensor]:
-    """Return gradients that can be changed in place: two parameters may have got one tensor, or an expanded one."""
+    """Return gradients that can be changed in place: two parameters may share one tensor, or it may be expanded."""
     seen: set[int] = set()
     separate = []
     for g in gradient:

@@ -1,4 +1,4 @@
-"""What classification, distillation and regularisation minimise. Losses are per row; who calls them weighs the rows."""
+"""Losses of classification, distillation and regularisation, per row; the caller weights the rows."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ def hard_targets(logits: Tensor, active: Tensor) -> Tensor:
 
 
 class QuadraticPenalty:
-    r"""Hold every parameter at its own place with its own strength: :math:`f \sum_i s_i (\theta_i - a_i)^2`.
+    r"""Pull every parameter towards its anchor with its own strength: :math:`f \sum_i s_i (\theta_i - a_i)^2`.
 
-    This is the shape of every regulariser here. Only its gradient is ever needed; it takes no autograd.
+    Every regulariser here has this form. Only its gradient is ever needed; it does not use autograd.
 
     Parameters
     ----------
     strengths
-        s, a tensor per parameter.
+        s, one tensor per parameter.
     anchors
-        a, or where ``offsets`` are given what they are counted from.
+        a, or, if ``offsets`` are given, the reference points.
     offsets
-        What lies between ``anchors`` and a. Parameters move little from where a task began, so that θ − anchor is
-        exact in float32 while a itself is not a float32: kept as one number it would lose what is smaller than its
-        last digit.
+        a minus ``anchors``. Parameters move little from where a task began, so θ − anchor is
+        exact in float32 while a itself is not representable in float32: stored as one number it would lose everything
+        below its last digit.
     """
 
     def __init__(
