@@ -55,14 +55,14 @@ def page(facts: MethodFacts, results: list[RunResult], tables: dict[str, tuple[C
         as_markdown(ast.get_docstring(tree) or ""),
         f"**`{name}`**: {as_markdown(ast.get_docstring(own) or '')}",
         "## When to use it",
-        f"- **Take it** {facts.use_when}.\n- **Leave it** {facts.not_when}.",
+        f"- **Use it** {facts.use_when}.\n- **Do not use it** {facts.not_when}.",
         "## What is to be known",
         _facts(facts),
         *_settings(facts),
         "## Published and reproduced",
         *_numbers(facts, results, tables),
         "## The code",
-        f"`{path.relative_to(ROOT).as_posix()}`, without its docstring, which stands above:",
+        f"`{path.relative_to(ROOT).as_posix()}`, without its docstring, which is shown above:",
         f"```python\n{_body(source, tree)}\n```",
     ]
     return "\n\n".join(parts) + "\n"
@@ -90,7 +90,7 @@ def _facts(facts: MethodFacts) -> str:
     rows = [
         ("scenarios", scenarios + (f"; {facts.why_not}" if facts.why_not else "")),
         ("keeps samples", "**yes**" if facts.keeps_data else "no"),
-        ("runs on", f"the encoder `{facts.encoder}`, if no other is chosen"),
+        ("default encoder", f"`{facts.encoder}`"),
     ]
     if facts.choices:
         choices = "; ".join(
@@ -125,7 +125,7 @@ def _numbers(
         if rows:
             settings = next(cell.settings for (_, name), cell in default.cells.items() if name == facts.name) or {}
             said = f" ({settings_text(settings)})" if settings else ""
-            head = [PROTOCOL_TITLES[protocol], "published", f"here{said}", "", "here, with the settings of the search"]
+            head = [PROTOCOL_TITLES[protocol], "published", f"here{said}", "", "here, with searched settings"]
             parts.append(table(head, rows))
     if parts:
         parts.append(

@@ -141,7 +141,7 @@ def test_what_is_meant_for_another_command_is_said(relive: Command) -> None:
     for words, message in (
         (
             ["fit", "m.safetensors", "mine.py:load"],
-            "a loader is for relive run and compare, here give a file or a folder",
+            "loaders are for relive run and compare, give a file or folder here",
         ),
         (["run", "--method", "mine.py"], "mine.py is a file: name the method in it, as mine.py:Mine"),
         (["run", "--encoder", "mine.py"], "mine.py is a file: name the encoder in it, as mine.py:make"),

@@ -74,7 +74,7 @@ def test_a_damaged_download_is_named_with_both_digests(server: Server) -> None:
 def test_a_server_that_never_answers_is_given_up(server: Server, method: str) -> None:
     server.hang.add(f"{method} /{IMAGES}.gz")
     start = time.monotonic()
-    assert "no answer in time" in answer_of(Mirror(server.url, patience=0.3))
+    assert "no response in time" in answer_of(Mirror(server.url, patience=0.3))
     assert time.monotonic() - start < 3
 
 

@@ -37,8 +37,8 @@ class TestArrays:
     @pytest.mark.parametrize(
         ("arrays", "message"),
         [
-            ({"data": np.eye(2), "y": [0, 1]}, "has no array 'X': it has 'data', 'y'; call the samples 'X', or give"),
-            ({"X": np.eye(2)}, "has no array 'y': it has 'X'; call the labels 'y', or give"),
+            ({"data": np.eye(2), "y": [0, 1]}, "has no array 'X': it has 'data', 'y'; name the samples 'X', or pass"),
+            ({"X": np.eye(2)}, "has no array 'y': it has 'X'; name the labels 'y', or pass"),
             (
                 {"X": np.eye(2), "y": [0, 1, 2]},
                 r"array 'y' of .* has shape \(3,\): it must have one value for each of the 2",
@@ -47,7 +47,7 @@ class TestArrays:
                 {"X": np.ones((2, 3, 4, 5)), "y": [0, 1]},
                 r"is \(2, 3, 4, 5\): colours come last, X.transpose\(0, 2, 3, 1\)",
             ),
-            ({"X": np.ones((2, 4, 5, 4)), "y": [0, 1]}, r"is \(2, 4, 5, 4\): a picture has no more than 3 channels"),
+            ({"X": np.ones((2, 4, 5, 4)), "y": [0, 1]}, r"is \(2, 4, 5, 4\): an image has at most 3 channels"),
             ({"X": np.ones((2, 3, 4, 5, 1)), "y": [0, 1]}, r"is \(2, 3, 4, 5, 1\): give \(n, features\)"),
             ({"X": np.ones(2), "y": [0, 1]}, r"array 'X' of .* has shape \(2,\)"),
             ({"X": np.array([["a"], ["b"]]), "y": [0, 1]}, "array 'X' of .* has type <U1: features must be numbers"),

@@ -132,7 +132,7 @@ class TestFolders:
         with pytest.raises(DataError) as error:
             read_any(folder)
         message = str(error.value)
-        assert "has pictures that cannot be read:\n  cat/0.png: " in message
+        assert "has images that cannot be read:\n  cat/0.png: " in message
         assert "cat/3.tif: its pixels are not bytes" in message
         assert "dog/2.jpg: it is not an image of a supported format" in message
         assert "1.png" not in message

@@ -125,7 +125,7 @@ def test_a_bad_file_in_the_cache_is_named_and_fetched_anew(
     assert err.startswith(f"warning: {own_cache / 'tiny' / LABELS} is damaged or not the right file")
     assert f"expected SHA-256 {sha256(RAW[LABELS])}" in err
     assert f"found {sha256(b'bad')}" in err
-    assert ("asking shelf" in err) is not quiet
+    assert ("trying shelf" in err) is not quiet
     assert out == ""
 
 

@@ -87,7 +87,8 @@ def test_a_run_refuses_data_that_changed(tmp_path: Path) -> None:
     spec = make_spec("split", "class", "none", dataset=path, **SMALL)
     npz(path, seed=1)
     with pytest.raises(
-        InputError, match=r"my.npz has changed since the run was requested \(.{12}, now .{12}\): start the command again"
+        InputError,
+        match=r"my.npz has changed since the run was requested \(.{12}, now .{12}\): start the command again",
     ):
         run(spec)
 

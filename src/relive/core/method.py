@@ -1,4 +1,4 @@
-"""What a continual-learning method is: what it changes about fine-tuning, which the hooks' defaults are."""
+"""The interface of a continual-learning method: its hooks, whose defaults are fine-tuning."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from relive.networks import Classifier, Sizes
 
 @dataclass(frozen=True)
 class Problem:
-    """What a method is told once: the network's sizes, the scenario, rows per step, fidelity choices, the device.
+    """What a method needs to know: network sizes, scenario, rows per step, fidelity choices, device.
 
-    ``forgettable`` asks a method that can to keep what it needs to forget a class without trace.
+    ``forgettable`` asks a method that can to keep what it needs to forget a class without a trace.
     """
 
     sizes: Sizes
@@ -35,22 +35,22 @@ class Problem:
 
 
 class Method:
-    """What a method changes about training on each task in the standard way.
+    """What a method changes about standard training on each task.
 
     A method overrides the hooks that it needs. Its constructor's arguments are its settings: numbers with defaults. The
-    learner calls ``build`` when it is made, and again, with ``grow`` after it, when the network gets more output units:
-    neither may touch what was learned. For every task it calls ``before_task`` and ``source``, for every iteration
+    learner calls ``build`` when it is created, and again, followed by ``grow``, when the network gains output units:
+    neither may change what was learned. For every task it calls ``before_task`` and ``source``, for every iteration
     ``replay``, ``loss``, ``regularise`` and ``after_step``, and then ``after_task``. In a stream without boundaries, a
-    stretch of it takes the place of a task. ``seen`` counts the tasks met so far, the current one included.
+    stretch of it takes the place of a task. ``seen`` counts the tasks seen so far, including the current one.
     """
 
     takes_steps: ClassVar[bool] = True  # whether it learns by gradient steps; a closed form learns in ``after_task``
-    heeds_tasks: ClassVar[bool] = True  # whether it makes a difference in which tasks samples came, in Class-IL
-    can_forget: ClassVar[bool] = False  # whether it heeds ``problem.forgettable``
-    hides_samples: bool = False  # whether noise hides single samples, so that nothing else may be kept of them
-    can_unlearn: ClassVar[bool] = False  # whether it can take back samples that it has learned
-    forgets_exactly: bool = False  # whether a class that it forgets leaves no trace; known once it was built
-    facts: ClassVar[MethodFacts]  # optional: a user's class may say title, settings' limits and so on as attributes
+    heeds_tasks: ClassVar[bool] = True  # whether the division of samples into tasks matters, in Class-IL
+    can_forget: ClassVar[bool] = False  # whether it uses ``problem.forgettable``
+    hides_samples: bool = False  # whether noise hides single samples, so that nothing else may be kept about them
+    can_unlearn: ClassVar[bool] = False  # whether it can unlearn samples
+    forgets_exactly: bool = False  # whether a forgotten class leaves no trace; known after ``build``
+    facts: ClassVar[MethodFacts]  # optional: a user's class may give title, limits and so on as attributes
     problem: Problem
 
     def build(self, problem: Problem, rng: torch.Generator) -> Classifier:
@@ -59,15 +59,15 @@ class Method:
         return Classifier(problem.sizes, rng)
 
     def logits(self, net: Classifier, x: Tensor, task: Tensor) -> Tensor:
-        """Return (n, units) logits of inputs that belong to ``task`` (n,); training and evaluation use this."""
+        """Return (n, units) logits of inputs that belong to ``task`` (n,); used in training and evaluation."""
         logits: Tensor = net(x)
         return logits
 
     def before_task(self, net: Classifier, known: int) -> None:
-        """Get ready for a new task; ``net`` is as the ``known`` tasks before left it."""
+        """Prepare for a new task; ``net`` is as the ``known`` earlier tasks left it."""
 
     def source(self, stream: Source) -> Source:
-        """Return where the current rows of each step come from: the stream, or for who keeps data ``stream.tasks``."""
+        """Return the source of current rows: the stream, or ``stream.tasks`` for methods that store data."""
         return stream
 
     def replay(self, net: Classifier, current: Batch, seen: int, rng: torch.Generator) -> Batch | None:
@@ -82,26 +82,26 @@ class Method:
         """Add the regulariser's gradient to ``gradient``, one tensor per parameter."""
 
     def after_step(self, theta: list[Tensor], gradient: list[Tensor]) -> None:
-        """Look at the parameters after a step, and at the gradient that it followed."""
+        """Observe the parameters after a step, and the gradient that it followed."""
 
     def after_task(self, net: Classifier, learned: Sequence[Part], seen: int) -> None:
-        """Take what is needed later from what was learned: the newest task's examples, or those of a stretch."""
+        """Extract what is needed later from what was learned: the newest task's examples, or those of a stretch."""
 
     def settle(self, net: Classifier) -> None:
-        """Bring the network up to date with what is remembered; called before it is stored."""
+        """Bring the network up to date with the method's memory; called before it is stored."""
 
     def grow(self, net: Classifier) -> None:
-        """Make what is remembered per parameter as large as a network that has got more output units."""
+        """Enlarge what is kept per parameter for a network that has gained output units."""
 
     def forget(self, net: Classifier, gone: Collection[int]) -> None:
-        """Drop what is kept of each of these classes; nothing is answered with them from now on.
+        """Drop what is kept about these classes; they are not predicted from now on.
 
         ``gone`` are ids of the scenario's classes. ``build`` and ``grow`` are called next, with a scenario whose active
-        units are without them; that alone is enough for a method that keeps nothing of single classes.
+        units exclude them; that alone is enough for a method that keeps nothing about single classes.
         """
 
     def unlearn(self, net: Classifier, part: Part, rows: Tensor) -> None:
-        """Take back some rows (m,) of a part that ``after_task`` was given last, as if they had not been among them.
+        """Unlearn some rows (m,) of the part that ``after_task`` got last, as if they had not been in it.
 
         For methods that ``can_unlearn``. The whole part is given, since the last bits of a row's features depend on the
         rows that they are computed with.
@@ -109,32 +109,32 @@ class Method:
         raise NotImplementedError(f"{type(self).__name__} cannot unlearn samples")
 
     def usual_temperature(self, n_classes: int) -> float:
-        """Return the temperature that calibrates probabilities of so many classes best, as far as is known."""
+        """Return the temperature that usually calibrates probabilities over this many classes best."""
         return 1.0
 
     def novelty(self, net: Classifier, x: Tensor) -> Tensor | None:
-        """Return how unlike everything learned each input is, (n, kinds), the larger the more; None if none is known.
+        """Return how unlike everything learned each input is, (n, kinds), larger is more unlike; None if not available.
 
-        Each kind is looked at by itself, and only its order counts. NaN says that one is not known yet.
+        Each kind is used separately, and only its order counts. NaN means not known yet.
         """
         return None
 
     def merge(self, net: Classifier, into: int, other: int) -> None:
-        """Count what is kept of a class as another's: both have one label now, and their probabilities are added up."""
+        """Count what is kept about one class as another's: both share a label, and their probabilities are added."""
 
     def state(self) -> dict[str, Tensor]:
-        """Return all that the method remembers between tasks, apart from the network."""
+        """Return everything the method remembers between tasks, apart from the network."""
         return {}
 
     def is_finite(self) -> bool:
-        """Say whether all that the method remembers is finite."""
+        """Return whether everything the method remembers is finite."""
         return all(bool(tensor.isfinite().all()) for tensor in self.state().values())
 
     def load_state(self, state: dict[str, Tensor]) -> None:
-        """Take back what ``state`` returned."""
+        """Restore what ``state`` returned."""
 
     def check_state(self, state: dict[str, Tensor], net: Classifier) -> None:
-        """Refuse a state of which no task can have been the end, before ``load_state``: a model file may hold anything.
+        """Refuse an invalid state before ``load_state``: a model file may hold anything.
 
         ``net`` is a network like the one that the state belongs to. That all numbers are finite is checked for every
         method.
@@ -142,15 +142,15 @@ class Method:
 
     @staticmethod
     def upgraded(state: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Return the state that an earlier version of the method wrote as this version would have written it."""
+        """Return the state written by an earlier version of the method in the format of this version."""
         return state
 
     def stored_numbers(self, tasks: Sequence[Task]) -> int:
-        """Return how many numbers the method keeps between tasks, idle units' too, apart from the parameters."""
+        """Return how many numbers the method stores between tasks, including idle units, apart from the parameters."""
         return sum(tensor.numel() for tensor in self.state().values())
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """Return a method that goes on by itself: what ``state`` has is copied, all else is shared until made anew."""
+        """Return an independent method: its ``state`` is copied, everything else is shared until recreated."""
         other = copy.copy(self)
         other.load_state({name: tensor.detach().clone() for name, tensor in self.state().items()})
         return other

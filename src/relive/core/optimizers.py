@@ -1,7 +1,7 @@
-"""What moves parameters along their gradients: Adam, SGD with momentum, and what one of your own must offer.
+"""Optimizers: Adam, SGD with momentum, and the interface for the user's own.
 
-An optimizer's whole state is in plain sight: slots (a tensor per parameter) and scalars. Growth, checkpoints and model
-files go over them and need not know which optimizer it is.
+An optimizer's entire state is visible: slots (one tensor per parameter) and scalars. Growth, checkpoints and model
+files iterate over them without knowing which optimizer it is.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ class Optimizer(ABC):
     Parameters
     ----------
     parameters
-        What to train, changed in place.
+        The parameters to train, changed in place.
     rate
         The learning rate.
     fidelity
         The paper's text or its code; Adam looks at ``adam_epsilon``.
     """
 
-    name: ClassVar[str]  # what its tensors are called in checkpoints and model files
+    name: ClassVar[str]  # prefix of its tensors in checkpoints and model files
     never_negative: ClassVar[
         tuple[str, ...]
     ] = ()  # slots and scalars that are not, but may overflow; others are finite
@@ -57,7 +57,7 @@ class Optimizer(ABC):
         return state | {f"{self.name}.{scalar}": t for scalar, t in self.scalars.items()}
 
     def check_state(self, state: dict[str, Tensor]) -> None:
-        """Refuse numbers that no steps lead to, in tensors with the names and shapes of those that ``state`` has."""
+        """Refuse impossible values in tensors with the names and shapes of ``state``."""
         for name in self.state():
             never_negative = name.removeprefix(f"{self.name}.").startswith(self.never_negative)
             if not bool((state[name] >= 0 if never_negative else state[name].isfinite()).all()):
@@ -65,7 +65,7 @@ class Optimizer(ABC):
 
     @torch.no_grad()
     def load_state(self, state: dict[str, Tensor]) -> None:
-        """Take back what ``state`` returned; what parameters have got since, rows or more of them, stays as it is."""
+        """Restore what ``state`` returned; rows or parameters added since keep their values."""
         for name, mine in self.state().items():
             if name not in state:
                 continue
@@ -75,9 +75,9 @@ class Optimizer(ABC):
 class Adam(Optimizer):
     """Kingma & Ba (2015), β = (0.9, 0.999), ε = 1e-8, without weight decay.
 
-    It calls PyTorch's fused kernel. ``torch.optim.Adam(fused=True)`` calls the same one, but what it adds around it
-    costs more than the kernel itself on networks of this size, and its first step loads PyTorch's compiler, two seconds
-    per process (``docs/performance.md``). A PyTorch without the kernel is served by its public optimizer.
+    It calls PyTorch's fused kernel. ``torch.optim.Adam(fused=True)`` calls the same one, but its overhead
+    exceeds the kernel's cost on networks of this size, and its first step loads PyTorch's compiler, two seconds
+    per process (``docs/performance.md``). Without the kernel, PyTorch's public optimizer is used.
 
     With ``adam_epsilon = "before_correction"`` ε is added before the bias correction, as PyTorch did until 2019:
     √v + ε instead of √v̂ + ε, which is ε / √(1 − 0.999ᵗ) instead of ε.
@@ -95,7 +95,7 @@ class Adam(Optimizer):
 
     @torch.no_grad()
     def step(self, gradient: Sequence[Tensor]) -> None:
-        if not self.parameters:  # all of them are frozen
+        if not self.parameters:  # all are frozen
             return
         self.steps += 1
         epsilon = 1e-8
@@ -122,7 +122,7 @@ class Adam(Optimizer):
         )
 
     def _public_step(self, gradient: Sequence[Tensor], epsilon: float) -> None:
-        """Take the step with PyTorch's public optimizer, which works on our slots."""
+        """Take the step with PyTorch's public optimizer, on our slots."""
         optimizer = torch.optim.Adam(self.parameters, self.rate, eps=epsilon, foreach=False)
         for p, g, m, v in zip(self.parameters, gradient, self.m, self.v, strict=True):
             p.grad = g

@@ -1,6 +1,6 @@
-"""Task-IL, Domain-IL, Class-IL: which output units exist, which are active, and which is the answer.
+"""Task-IL, Domain-IL, Class-IL: which output units exist, which are active, and which one is correct.
 
-Everything else asks the scenario and never for its name. Torch is imported by who asks for tensors.
+Other code asks the scenario and never checks its name. Torch is imported only when tensors are needed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Scenario(ABC):
-    """What a continual learner is told about tasks, and what it must work out by itself.
+    """What a continual learner is told about tasks, and what it must infer.
 
     Parameters
     ----------
@@ -27,13 +27,13 @@ class Scenario(ABC):
     device
         Where its tensors are.
     gone
-        Ids of classes that were forgotten: nothing is answered with them any more.
+        Ids of forgotten classes, which are no longer predicted.
     """
 
     name: str
     title: str
-    needs_task: ClassVar[bool] = False  # whether a question must say which task it belongs to
-    shares_units: ClassVar[bool] = False  # whether all tasks answer with the same units
+    needs_task: ClassVar[bool] = False  # whether the task must be given at test time
+    shares_units: ClassVar[bool] = False  # whether all tasks share the same units
 
     def __init__(
         self, classes: Sequence[Sequence[int]], device: torch.device | str = "cpu", gone: Collection[int] = ()
@@ -49,17 +49,17 @@ class Scenario(ABC):
         return type(self)(self.classes, device, self.gone)
 
     def only(self, tasks: Sequence[int]) -> Self:
-        """Return the scenario that has these of the tasks alone, in this order."""
+        """Return the scenario restricted to these tasks, in this order."""
         return type(self)([self.classes[task] for task in tasks], self.device, self.gone)
 
     @property
     @abstractmethod
     def n_units(self) -> int:
-        """How many output units are in use once all tasks were met."""
+        """How many output units are in use once all tasks have been seen."""
 
     @property
     def width(self) -> int:
-        """How many output units the network has: full blocks of them; those beyond ``n_units`` are never active."""
+        """How many output units the network has: complete blocks; those beyond ``n_units`` are never active."""
         return full_width(self.n_units)
 
     @abstractmethod
@@ -75,7 +75,7 @@ class Scenario(ABC):
         """Split tasks 0..n-1 into groups whose rows are drawn together: one per head, or all in one."""
 
     def active_numbers(self, task: int, seen: int) -> list[int]:
-        """Return the units that a row of ``task`` may answer with once ``seen`` tasks were met, in order."""
+        """Return the units that compete for a row of ``task`` once ``seen`` tasks have been seen, in order."""
         units = {unit for k in self._active_tasks(task, seen) for unit in self.unit_numbers(k)}
         return sorted(units - self._forgotten_numbers(task, seen))
 
@@ -85,7 +85,7 @@ class Scenario(ABC):
         return {unit for unit, identity in pairs if identity in self.gone}
 
     def units(self, task: int) -> Tensor:
-        """Return ``unit_numbers`` as a (classes,) tensor of indices, which is made once; don't change it."""
+        """Return ``unit_numbers`` as a (classes,) tensor of indices; it is cached, do not change it."""
         if task not in self._units:
             import torch
 
@@ -93,7 +93,7 @@ class Scenario(ABC):
         return self._units[task]
 
     def active(self, task: int, seen: int) -> Tensor:
-        """Return ``active_numbers`` as (width,) bool, which is made once; don't change it."""
+        """Return ``active_numbers`` as (width,) bool; it is cached, do not change it."""
         if (task, seen) not in self._active:
             import torch
 
@@ -103,7 +103,7 @@ class Scenario(ABC):
         return self._active[task, seen]
 
     def forgotten(self, task: int, seen: int) -> Tensor:
-        """Return the units of forgotten classes that a row of ``task`` could once be answered with: (width,) bool."""
+        """Return the units of forgotten classes that once competed for rows of ``task``: (width,) bool."""
         import torch
 
         mask = torch.zeros(self.width, dtype=torch.bool, device=self.device)
@@ -112,7 +112,7 @@ class Scenario(ABC):
 
 
 class TaskIL(Scenario):
-    """Task-incremental: the task is always given, so every task has output units of its own.
+    """Task-incremental: the task is always given, so every task has its own output units.
 
     >>> scenario = TaskIL([(0, 1), (2, 3)])
     >>> scenario.active(task=1, seen=2).nonzero().flatten().tolist()
@@ -139,7 +139,7 @@ class TaskIL(Scenario):
 
 
 class DomainIL(Scenario):
-    """Domain-incremental: the task is not given, and all tasks answer with the same units.
+    """Domain-incremental: the task is not given, and all tasks share the same units.
 
     >>> scenario = DomainIL([(0, 1), (2, 3)])
     >>> scenario.units(task=1).tolist(), scenario.active(task=0, seen=1).nonzero().flatten().tolist()
@@ -165,7 +165,7 @@ class DomainIL(Scenario):
 
 
 class ClassIL(Scenario):
-    """Class-incremental: the task is not given and must be inferred; every class has a unit of its own.
+    """Class-incremental: the task is not given and must be inferred; every class has its own unit.
 
     >>> scenario = ClassIL([(0, 1), (2, 3), (4, 5)])
     >>> scenario.active(task=0, seen=2).nonzero().flatten().tolist()
@@ -202,7 +202,7 @@ SCENARIOS: dict[str, type[Scenario]] = {scenario.name: scenario for scenario in 
 
 
 def scenario_of(name: str, classes: Sequence[Sequence[int]], gone: Collection[int] = ()) -> Scenario:
-    """Return the scenario of that name for tasks with these classes, some of them forgotten."""
+    """Return the scenario with that name for tasks with these classes, some of them forgotten."""
     if name not in SCENARIOS:
         raise unknown("scenario", name, SCENARIOS)
     return SCENARIOS[name](classes, gone=gone)

@@ -1,4 +1,4 @@
-"""Where the rows of a step come from: one task, several together, or a stream in which tasks blend into each other."""
+"""Where a step's rows come from: one task, several together, or a stream in which tasks blend into each other."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Rows:
         self.next = 0
 
     def __call__(self, size: int | None = None) -> list[Tensor]:
-        """Return the indices of the drawn rows within each task; ``size`` of them this time, if it is given."""
+        """Return the indices of the drawn rows within each task; ``size`` overrides the batch size."""
         n = min(self.size if size is None else size, self.total)
         if self.next + n > len(self.order):
             self.order = torch.randperm(self.total, generator=self.rng)
@@ -55,18 +55,18 @@ class Rows:
 
 
 class Source(ABC):
-    """Gives the current rows of each step, and says in the end what was learned from.
+    """Provides the current rows of each step, and reports in the end what was learned.
 
     Parameters
     ----------
     scenario
-        Which units a row may answer with.
+        Which units compete for a row.
     tasks
-        All tasks that have been met, in order.
+        All tasks seen so far, in order.
     size
         Rows per step.
     rng
-        What rows are drawn with.
+        The generator for drawing rows.
     """
 
     def __init__(self, scenario: Scenario, tasks: Sequence[Task], size: int, rng: torch.Generator) -> None:
@@ -81,7 +81,7 @@ class Source(ABC):
 
     @abstractmethod
     def learned(self) -> list[Part]:
-        """Return what was new in these steps, for a method to take from it what it needs later."""
+        """Return what was new in these steps, for a method to extract what it needs later."""
 
     def _rows(self, drawn: Sequence[tuple[int, Tensor]]) -> Batch:
         """Return drawn rows of some tasks as one batch, each row labelled by its own task's units."""
@@ -95,12 +95,12 @@ class Source(ABC):
 
 
 class Together(Source):
-    """Rows of groups of tasks: those of a group are drawn together, and groups count equally.
+    """Rows of groups of tasks: those of a group are drawn together, and groups have equal weight.
 
     Parameters
     ----------
     groups
-        The tasks of each group; the newest one by itself if not given.
+        The tasks of each group; by default only the newest.
     """
 
     def __init__(
@@ -129,12 +129,12 @@ class Together(Source):
 
 
 class Blend(Source):
-    """Rows of several tasks in shares that change from step to step; which ones is decided beforehand.
+    """Rows of several tasks in shares that change from step to step; the rows are chosen beforehand.
 
     Parameters
     ----------
     shares
-        (steps, tasks) the share of each task in the rows of each step.
+        (steps, tasks) each task's share of the rows at each step.
     """
 
     def __init__(

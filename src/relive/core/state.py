@@ -1,4 +1,4 @@
-"""Named tensors as states hold them: what tells those of one learner from another's, and what is not among them."""
+"""Named tensors in states: whether they fit a learner, and whether samples are among them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from relive._util.errors import InputError
 
 
 def check_form(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> None:
-    """Refuse tensors with other names, shapes or types than expected; values do not matter.
+    """Refuse tensors whose names, shapes or types differ from the expected ones; values do not matter.
 
     >>> import torch
     >>> check_form({"a": torch.zeros(3)}, {"a": torch.zeros(2, 5)})
@@ -59,15 +59,15 @@ def tensors_in(value: object) -> list[Tensor]:
 
 
 def same(some: Sequence[Tensor], others: Sequence[Tensor]) -> bool:
-    """Say whether there are as many tensors, of the same types and values."""
+    """Return whether there are as many tensors, of the same types and values."""
     alike = len(some) == len(others) and all(a.dtype == b.dtype for a, b in zip(some, others, strict=True))
     return alike and all(map(torch.equal, some, others))
 
 
 def holding_rows(state: Mapping[str, Tensor], rows: Tensor) -> list[str]:
-    """Return the names of the tensors that hold any of the rows (n, inputs), number for number.
+    """Return the names of the tensors that contain any of the rows (n, inputs), number for number.
 
-    Rows whose numbers are all the same, such as empty pictures, tell nothing and are not looked for.
+    Constant rows, such as empty images, say nothing and are ignored.
 
     >>> rows = torch.tensor([[1.0, 2.0, 3.0], [0.0, 0.0, 0.0]])
     >>> holding_rows({"buffer": torch.tensor([[5.0, 6.0, 7.0], [1.0, 2.0, 3.0]]), "sums": torch.zeros(2, 3)}, rows)
@@ -83,7 +83,7 @@ def holding_rows(state: Mapping[str, Tensor], rows: Tensor) -> list[str]:
 
 
 def _as_items(tensor: Tensor, width: int) -> npt.NDArray[np.void]:
-    """Return rows of so many numbers each, those that are not all the same, as (n,) items to be compared as a whole."""
-    rows = tensor.detach().cpu().float().reshape(-1, width) + 0.0  # there is one zero
+    """Return non-constant rows of this many numbers each as (n,) items that compare as a whole."""
+    rows = tensor.detach().cpu().float().reshape(-1, width) + 0.0  # -0.0 becomes 0.0
     rows = rows[(rows != rows[:, :1]).any(1)]
     return rows.contiguous().numpy().view(np.dtype((np.void, 4 * width))).reshape(-1)

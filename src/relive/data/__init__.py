@@ -1,1 +1,1 @@
-"""Data: tasks, the protocols that make them, data sets by name, and readers of one's own files."""
+"""Data: tasks, the protocols that make them, data sets by name, and readers of the user's own files."""

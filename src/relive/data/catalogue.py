@@ -1,4 +1,4 @@
-"""The data sets and the protocols: all that is known of them without torch, and without loading anything."""
+"""The data sets and the protocols: everything known about them without torch, and without loading anything."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from relive._util.registry import Registry, is_address
 
 @dataclass(frozen=True)
 class DatasetFacts:
-    """A data set that has a name.
+    """A named data set.
 
     Attributes
     ----------
@@ -22,12 +22,12 @@ class DatasetFacts:
         What loads it: a :class:`relive.data.datasets.recipes.Recipe`, or a function without arguments that returns a
         :class:`relive.data.datasets.dataset.Dataset` or inputs and labels.
     train, test, shape
-        How many inputs there are to learn from and to test with, and the shape of each, if that is known beforehand.
+        The numbers of training and test inputs, and the shape of each, if known beforehand.
     sha256
-        What it is checked against when it is loaded: of a recipe's files, or of what a function returned
+        Checked when it is loaded: of a recipe's files, or of what a function returned
         (``Dataset.sha256``).
     origin
-        Where it comes from, if it need not be fetched.
+        Where it comes from, if it need not be downloaded.
     """
 
     name: str
@@ -87,7 +87,7 @@ DATASETS = Registry(
 
 @dataclass(frozen=True)
 class ProtocolFacts:
-    """How one data set becomes a sequence of tasks.
+    """How a data set becomes a sequence of tasks.
 
     Attributes
     ----------
@@ -96,11 +96,11 @@ class ProtocolFacts:
     home
         Where the :class:`relive.data.protocols.Protocol` is.
     preset
-        What a run has if nothing else is said: tasks, iters, learning_rate, hidden, batch_size, latent.
+        The defaults of a run: tasks, iters, learning_rate, hidden, batch_size, latent.
     settings
-        Settings of methods that are other on this protocol than the method's own defaults, by method.
+        Settings of methods that differ on this protocol from the method's own defaults, by method.
     choice
-        The fidelity choice that changes its tasks, if any.
+        The fidelity choice that affects its tasks, if any.
     """
 
     name: str
@@ -148,7 +148,7 @@ PROTOCOLS = Registry(
 
 
 def protocol_facts(name: str) -> ProtocolFacts:
-    """Return the facts of the protocol of that name, or at that address; torch is only needed for an address."""
+    """Return the facts of a protocol by name or address; torch is only needed for an address."""
     if not is_address(name):
         return PROTOCOLS[name]
     from relive.data.protocols import protocol_of

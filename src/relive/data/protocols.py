@@ -1,4 +1,4 @@
-"""Split, permuted, rotated and blurred: how one data set becomes a sequence of tasks."""
+"""Split, permuted, rotated and blurred: how a data set becomes a sequence of tasks."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def split(data: Dataset, n_tasks: int, seed: int, fidelity: Fidelity = AS_RUN) -
 
 
 def permuted(data: Dataset, n_tasks: int, seed: int, fidelity: Fidelity = AS_RUN, pad: int = 2) -> list[Task]:
-    """Make every task all classes with the inputs in another order each time; pictures are zero-padded before."""
+    """Give every task all classes, with its own permutation of the inputs; images are zero-padded first."""
     if data.is_pictures:
         edges = [(0, 0), (pad, pad), (pad, pad), *((0, 0) for _ in data.shape[2:])]
         data = replace(data, train_inputs=np.pad(data.train_inputs, edges), test_inputs=np.pad(data.test_inputs, edges))
@@ -63,7 +63,7 @@ def permuted(data: Dataset, n_tasks: int, seed: int, fidelity: Fidelity = AS_RUN
 
 
 def rotated(data: Dataset, n_tasks: int, seed: int, fidelity: Fidelity = AS_RUN) -> list[Task]:
-    """Make every task all classes with the pictures turned by another angle each time, the first by none.
+    """Give every task all classes, with the images rotated by its own angle, the first by 0.
 
     The angles are drawn between 0 and 180 degrees, as Lopez-Paz & Ranzato (2017) did.
     """
@@ -74,16 +74,16 @@ def rotated(data: Dataset, n_tasks: int, seed: int, fidelity: Fidelity = AS_RUN)
 
 
 def transformed(data: Dataset, transforms: Sequence[Transform | None], names: Sequence[str]) -> list[Task]:
-    """Return a task per transform, each with all classes of the data set, which they share.
+    """Return one task per transform, each with all classes of the data set, which they share.
 
     Parameters
     ----------
     data
         The data set.
     transforms
-        What is done to each task's inputs, or None.
+        The transform of each task's inputs, or None.
     names
-        What to call each task.
+        The name of each task.
     """
     n = data.n_classes
     train, test = _parts(data)
@@ -100,7 +100,7 @@ def transformed(data: Dataset, transforms: Sequence[Transform | None], names: Se
 
 
 def _parts(data: Dataset) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
-    """Return inputs (n, inputs) and labels (n,), to learn from and to test with."""
+    """Return inputs (n, inputs) and labels (n,), for training and for testing."""
     return (
         (torch.from_numpy(data.train_inputs).flatten(1), torch.from_numpy(data.train_labels).long()),
         (torch.from_numpy(data.test_inputs).flatten(1), torch.from_numpy(data.test_labels).long()),
@@ -132,18 +132,18 @@ def _check_rotated(data: Dataset, n_tasks: int) -> None:
 
 
 def blended(task: int, n_tasks: int, iterations: int, every: int = 500) -> list[Tensor]:
-    """Return how tasks share the rows while the next one's share grows and the last one's shrinks.
+    """Return how tasks share the rows while the next one's share grows and the previous one's shrinks.
 
-    With time counted in tasks, task j has the share max(0, 1 − abs(time − j − ½)): all of it in the middle of its time,
-    half of it where one task would end and the next begin. The first task is alone until its middle, the last from its
-    middle on. There is no boundary to consolidate at, so that happens every so many steps.
+    With time counted in tasks, task j has the share max(0, 1 − abs(time − j − ½)): all rows in the middle of its time,
+    half of them where one task would end and the next begin. The first task is alone until its middle, the last from
+    its middle on. There is no boundary to consolidate at, so methods consolidate at regular intervals.
 
     Parameters
     ----------
     task
-        Whose time it is, from 0.
+        The current task, from 0.
     n_tasks, iterations
-        How many tasks there are, and how many steps the time of each has.
+        How many tasks there are, and the number of steps for each.
     every
         Steps between two consolidations.
 
@@ -168,18 +168,18 @@ class Protocol:
     Attributes
     ----------
     name
-        What to call it.
+        Its name.
     make
         ``make(data, n_tasks, seed, fidelity)`` returns the tasks; :func:`transformed` helps.
     check
-        ``check(data, n_tasks)`` raises an ``InputError`` for what cannot be, before anything is done.
+        ``check(data, n_tasks)`` raises an ``InputError`` for invalid combinations, before anything is done.
     blend
         For a stream without task boundaries: ``blend(task, n_tasks, iterations)`` returns, for the time of a task, the
-        shares (steps, n_tasks) of all tasks in the rows of each step, a tensor for each stretch after which methods
-        consolidate; :func:`blended` is one. None if one task ends where the next begins.
+        shares (steps, n_tasks) of all tasks in the rows of each step, one tensor per stretch after which methods
+        consolidate; :func:`blended` is one. None if tasks have boundaries.
     title, preset
-        Of one's own, which is in no catalogue: for people, and what a run has if nothing else is said (tasks, iters,
-        learning_rate, hidden, batch_size, latent), where it differs from split.
+        For protocols that are in no catalogue: a title, and the defaults of a run (tasks, iters,
+        learning_rate, hidden, batch_size, latent), where they differ from split's.
     """
 
     name: str
@@ -197,7 +197,7 @@ BLURRED = Protocol("blurred", split, _check_split, blended)
 
 
 def protocol_of(name: str) -> Protocol:
-    """Return the protocol of that name, or at that address: ``my_file.py:PROTOCOL``."""
+    """Return a protocol by name or address: ``my_file.py:PROTOCOL``."""
     protocol = load_object(name if is_address(name) else PROTOCOLS[name].home)
     if not isinstance(protocol, Protocol):
         raise InputError(f"{name} is {protocol!r}: a protocol must be a relive.Protocol")
@@ -205,7 +205,7 @@ def protocol_of(name: str) -> Protocol:
 
 
 def tasks_of(protocol: str, data: Dataset, n_tasks: int, seed: int, fidelity: Fidelity = AS_RUN) -> list[Task]:
-    """Return the tasks of the protocol of that name; features outside [0, 1] are standardised by the first task."""
+    """Return the tasks of a protocol by name; features outside [0, 1] are standardised with the first task."""
     chosen = protocol_of(protocol)
     chosen.check(data, n_tasks)
     try:

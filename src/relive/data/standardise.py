@@ -1,6 +1,6 @@
-"""Features of any range become numbers around 0, by the mean and the deviation that the first task has.
+"""Standardisation of features of any range, with the mean and standard deviation of the first task.
 
-Statistics of all tasks would tell a learner about classes that are yet to come.
+Statistics of all tasks would leak information about future classes.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from torch import Tensor
 from relive._util.errors import InputError
 from relive.data.tasks import Examples, Task
 
-LIMIT = 10.0  # deviations; beyond it a feature grows like a logarithm, since a later task may lie far from the first
+LIMIT = 10.0  # deviations; beyond, features are compressed logarithmically: a later task may lie far from the first
 
 
 def standardised(tasks: Sequence[Task], name: str) -> list[Task]:
-    """Return the tasks with their features standardised by what the first has to learn from, before any transform.
+    """Return the tasks with features standardised by the first task's training data, before any transform.
 
     Parameters
     ----------
     tasks
-        What a protocol made. Those that share one tensor still do.
+        The tasks made by a protocol. Those that share a tensor still do.
     name
         The data set's, for messages.
     """
@@ -31,7 +31,7 @@ def standardised(tasks: Sequence[Task], name: str) -> list[Task]:
     mean, deviation = first.mean(0), first.std(0, correction=0)
     if not deviation.isfinite().all():
         raise InputError(f"{name} has values up to {first.abs().max():g}: too large to standardise")
-    scale = torch.where(deviation <= 1e-9 * mean.abs(), 1.0, deviation)  # a feature that does not vary keeps its unit
+    scale = torch.where(deviation <= 1e-9 * mean.abs(), 1.0, deviation)  # a constant feature keeps its unit
     done: dict[int, Tensor] = {}
 
     def scaled(examples: Examples) -> Examples:

@@ -1,4 +1,4 @@
-"""One task of a sequence: what to learn from, what to be tested on, and which classes it has."""
+"""One task of a sequence: training data, test data, and its classes."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ import torch
 from torch import Tensor
 
 Transform = Callable[[Tensor], Tensor]
-"""Rows (n, inputs) as they are kept become others of the same size and range; bytes may become floats."""
+"""Maps stored rows (n, inputs) to rows of the same size and range; bytes may become floats."""
 
 
 @dataclass(frozen=True)
 class Examples:
-    """Labelled rows of one task; bytes are turned into [0, 1] only when they are drawn.
+    """Labelled rows of one task; bytes are converted to [0, 1] only when they are drawn.
 
     Attributes
     ----------
     pixels
-        (n, inputs) uint8, or float32 as they are; tasks that differ in their transform alone share one tensor.
+        (n, inputs) uint8, or float32 unchanged; tasks that differ only in their transform share one tensor.
     labels
         (n,) positions within the task's classes.
     top
         The value that becomes 1.
     transform
-        What is done to rows when they are drawn, or None to take them as they are.
+        Applied to rows when they are drawn, or None.
     """
 
     pixels: Tensor
@@ -55,7 +55,7 @@ class Examples:
 
 @dataclass(frozen=True)
 class Task:
-    """One task: what to learn from, what to be tested on, and which classes it has.
+    """One task: training data, test data, and its classes.
 
     Attributes
     ----------
@@ -64,9 +64,9 @@ class Task:
     classes
         Ids that are unique over the whole protocol: classes in split, (permutation, class) pairs in permuted.
     names
-        How people call these classes.
+        The names of these classes.
     shape
-        The shape of an input: height and width of a grey picture, and 3 for colour, or one number of features.
+        The shape of an input: height and width of a grey image, plus 3 for colour, or the number of features.
     """
 
     train: Examples

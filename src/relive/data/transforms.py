@@ -1,4 +1,4 @@
-"""What a protocol does to the inputs of a task when they are drawn."""
+"""Transforms that a protocol applies to a task's inputs when they are drawn."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Permutation:
-    """Inputs in another order.
+    """Permuted inputs.
 
     Attributes
     ----------
@@ -26,7 +26,7 @@ class Permutation:
 
 
 class Rotation:
-    """Pictures turned anticlockwise about their middle, bilinear between pixels, with zeros from outside.
+    """Images rotated anticlockwise about their centre, with bilinear interpolation and zeros outside.
 
     >>> picture = torch.tensor([[1.0, 2.0, 3.0, 4.0]])  # 1 2
     >>> Rotation(90, (2, 2))(picture).tolist()  #         3 4
@@ -35,9 +35,9 @@ class Rotation:
     Parameters
     ----------
     degrees
-        By how much.
+        The angle.
     shape
-        Height and width of a picture, and 3 if it is in colour.
+        Height and width of an image, plus 3 if it is in colour.
     """
 
     def __init__(self, degrees: float, shape: tuple[int, ...]) -> None:

@@ -1,4 +1,4 @@
-"""The methods, a file per idea. ``catalogue`` has the facts; torch is imported when a method is first made."""
+"""The methods, one file per idea. ``catalogue`` has the facts; torch is imported when a method is first created."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def make_method(name: str, /, **settings: float) -> Method:
-    """Return the method of that name, with its settings by name; those not given keep their defaults.
+    """Create a method by name, with its settings by name; those not given keep their defaults.
 
     >>> make_method("ewc", lam=100.0).facts.title
     'EWC'
@@ -31,7 +31,7 @@ def make_method(name: str, /, **settings: float) -> Method:
 
 
 def method_class(name: str) -> type[Method]:
-    """Return the method of that name, or at that address: ``my_file.py:MyMethod``, ``package.module:MyMethod``."""
+    """Return a method's class by name or address: ``my_file.py:MyMethod``, ``package.module:MyMethod``."""
     from relive.core.method import Method
 
     cls = load_object(name if is_address(name) else METHODS[name].home)
@@ -41,7 +41,7 @@ def method_class(name: str) -> type[Method]:
 
 
 def method_facts(name: str) -> MethodFacts:
-    """Return the facts of the method of that name, or at that address; torch is only needed for an address."""
+    """Return a method's facts by name or address; torch is only needed for an address."""
     if name in METHODS or not is_address(name):
         return METHODS[name]
     METHODS.register(replace(facts_of(method_class(name)), name=name, home=name))
@@ -49,7 +49,7 @@ def method_facts(name: str) -> MethodFacts:
 
 
 def is_shipped(name: str) -> bool:
-    """Say whether a method's code comes with this package, so that what its facts say was tested."""
+    """Return whether a method comes with this package, so that its facts are tested."""
     return method_facts(name).home.startswith(f"{__name__}.")
 
 

@@ -1,16 +1,16 @@
 r"""Ridge regression on fixed random features, from sums.
 
-Scores are a regression of one-hot targets on the features, :math:`s = W_\lambda^\top h` (:mod:`relive.methods.ridge`,
-which also chooses λ). With normally distributed residuals of variance σ², which follows from the sums too,
+Scores come from a regression of one-hot targets on the features, :math:`s = W_\lambda^\top h`
+(:mod:`relive.methods.ridge`, which also chooses λ). With Gaussian residuals of variance σ², which the sums give too,
 
 .. math:: \log p(c|h) = s_c / \sigma^2 + \text{const}
 
-The features are random convolutions of pictures, or the inputs and random ReLU features of them
-(:mod:`relive.networks.random_features`), as many as the given number of numbers allows.
+The features are random convolutions of images, or the inputs and random ReLU features of them
+(:mod:`relive.networks.random_features`), as many as the limit on stored numbers allows.
 
 Prabhu et al. (2024), "RanDumb: random representations outperform online continually learned representations", NeurIPS;
 McDonnell et al. (2023), "RanPAC: random projections and pre-trained models for continual learning", NeurIPS.
-Departures: no pre-trained network; λ from the sums instead of a held-out part of each task.
+Deviations: no pre-trained network; λ from the sums instead of a held-out part of each task.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from relive.methods.scaled import Scaled
 from relive.networks import Sizes
 from relive.networks.encoders import encoder_size
 
-CLASSES = 16  # output units for which there is room among the numbers; more are taken, and counted
+CLASSES = 16  # output units that the limit allows for; more are accepted, and counted
 
 
 class Analytic(ClosedForm):
@@ -49,7 +49,7 @@ class Analytic(ClosedForm):
 
 
 def ridge_readout(features: Scaled, ridge: float = 0.0) -> tuple[Tensor, Tensor]:
-    """Return weights (classes, features) and biases (classes,) of a strength, or of the best one."""
+    """Return weights (classes, features) and biases (classes,) for a given strength, or the best one."""
     best = fit(features, ridge) if ridge else best_fit(features)[1]
     sigma2 = (best.residual + FLOOR) * max(targets_variance(features), 1e-12) / len(features.share)
     weight = features.axes.unscaled(best.weight.T) / sigma2  # (classes, features)
@@ -57,10 +57,10 @@ def ridge_readout(features: Scaled, ridge: float = 0.0) -> tuple[Tensor, Tensor]
 
 
 def width_within(numbers: float, sizes: Sizes, per_class: int = 0, forgettable: bool = False) -> int:
-    """Return the largest number of features with which no more numbers are kept than allowed.
+    """Return the largest number of features that keeps within the limit on stored numbers.
 
-    Of d features there are d (d + 1) / 2 products, for each class if these are to be forgettable, a sum and a weight
-    per class, and what their encoder keeps; and ``per_class`` numbers for each class.
+    With d features there are d (d + 1) / 2 products (per class, if forgettable), a sum and a weight
+    per class, and what the encoder stores; plus ``per_class`` numbers for each class.
     """
 
     def too_many(width: int) -> bool:

@@ -1,21 +1,22 @@
-r"""Brain-inspired replay: RtF whose network knows which class it replays.
+r"""Brain-inspired replay: RtF with a network that knows which class it replays.
 
-Three things are new. Every class c has a prior of its own in latent space, whose mean and variance are learned with the
-network; a row's latent term is against the prior of its class, and of a replayed row's probable classes together:
+It adds three things. Every class c has its own prior in latent space, whose mean and variance are learned with the
+network; a row's latent term is against the prior of its class, or, for a replayed row, the mixture of its classes:
 
 .. math:: \log q(z|x) - \log \sum_c y_c \, N(z;\, \mu_c, \sigma_c^2), \qquad z \sim q(z|x)
 
-Replay is drawn from these priors, evenly over the classes seen. And for every class some units of the hidden layers on
-the way back are switched off, other ones for each, drawn once. Targets are the old network's probabilities, as in RtF.
+Replay is drawn from these priors, evenly over the classes seen. And for every class some units of the decoder's hidden
+layers are switched off, a different random subset for each. Targets are the old network's probabilities, as in RtF.
 
 van de Ven, Siegelmann & Tolias (2020), "Brain-inspired replay for continual learning with artificial neural networks",
-Nature Communications 11. Departures: there, pictures pass frozen convolutions first, and what these say is replayed;
-here the inputs are. ``gate`` is by default what the authors' later code has for split MNIST in Domain- and Class-IL
-(van de Ven, Tuytelaars & Tolias 2022; 0 in Task-IL there, 0.8 in the code of 2020). A decoder that an encoder brings
-(``conv``) is not gated. In Domain-IL there is a prior for every class of every task, though classes share output units,
-and gates go with it; there, priors went with output units and gates with tasks. Rows are dealt out to the classes, the
-same number to each but for one; there, every row's class was drawn. As run (the default), generative losses are divided
-by the number of pixels (``generative_loss``) and distillation by that of active classes (``distillation_loss``).
+Nature Communications 11. Deviations: there, images first pass through frozen convolutions, whose outputs are replayed;
+here the inputs are replayed. The default ``gate`` is that of the authors' later code for split MNIST in Domain- and
+Class-IL (van de Ven, Tuytelaars & Tolias 2022; 0 in Task-IL there, 0.8 in the code of 2020). A decoder that comes with
+an encoder (``conv``) is not gated. In Domain-IL there is a prior for every class of every task, although classes share
+output units, and gates belong to the same classes; there, priors belonged to output units and gates to tasks. Rows are
+divided among the classes as evenly as possible; there, every row's class was drawn. In ``as_run`` (the default),
+generative losses are divided by the number of pixels (``generative_loss``) and distillation by that of active classes
+(``distillation_loss``).
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class BIR(GenerativeReplay):
         self.met_ = 0
 
     def _kinds(self, known: int) -> Tensor:
-        """Return the kinds of rows to replay, (kinds, 3): of which head, of which class, and a task that had it."""
+        """Return the kinds of rows to replay, (kinds, 3): the head, the class, and a task that had it."""
         scenario = self.problem.scenario
         kinds = {
             (group, number): task
@@ -105,7 +106,7 @@ class BIR(GenerativeReplay):
 
 
 def conditional(net: Classifier) -> ConditionalClassifier:
-    """Return the network as the one that it must be."""
+    """Return the network, checked to be of the required type."""
     if not isinstance(net, ConditionalClassifier):
         raise TypeError(f"{type(net).__name__} has no priors for its classes")
     return net

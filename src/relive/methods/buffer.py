@@ -1,4 +1,4 @@
-"""A fixed number of real samples, shared evenly among the classes met: what methods that keep data replay from."""
+"""A fixed number of real samples, shared evenly among the classes seen, for methods that store data."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from relive.methods import classes
 
 
 class Buffer:
-    """Samples with the class, the task and the output unit of each, and how badly each is wanted.
+    """Samples with the class, task, output unit and rank of each.
 
-    Whenever samples are added, room is given in turns: first to the most wanted sample of every class, then to the next
-    of every class, until there is none left. So classes have equal shares, and what a small class does not fill goes to
+    Whenever samples are added, space is assigned in turns: first to the best-ranked sample of every class, then to the
+    next of every class, until it is full. So classes have equal shares, and what a small class does not fill goes to
     the others.
 
     Parameters
     ----------
     size
-        How many samples there is room for.
+        The capacity in samples.
     """
 
     def __init__(self, size: int) -> None:
@@ -39,7 +39,7 @@ class Buffer:
 
     @torch.no_grad()
     def add(self, learned: Sequence[Part], ranks: Sequence[Tensor], scenario: Scenario) -> None:
-        """Take samples of what was learned, given a rank of each, (n,) for every part."""
+        """Add samples of what was learned, given a rank for each, (n,) for every part."""
         parts = [(self.x, self.number, self.task, self.unit, self.rank)] if len(self) else []
         for part, rank in zip(learned, ranks, strict=True):
             labels = part.examples.labels
@@ -52,7 +52,7 @@ class Buffer:
         self.unit, self.rank = unit[kept], rank[kept]
 
     def draw(self, n: int, seen: int, scenario: Scenario, rng: torch.Generator) -> Batch | None:
-        """Return n different samples as rows, each answered with the units of its own task; None if there are none."""
+        """Return n different samples as rows, each with the units of its own task; None if there are none."""
         if not len(self):
             return None
         drawn = torch.randperm(len(self), generator=rng)[:n].to(self.x.device)
@@ -61,17 +61,17 @@ class Buffer:
         return hard_rows(self.x[drawn], self.unit[drawn], active, task)
 
     def drop(self, numbers: Collection[int]) -> None:
-        """Throw away the samples of classes with these numbers."""
+        """Delete the samples of classes with these numbers."""
         kept = torch.tensor([i for i, c in enumerate(self.number.tolist()) if c not in numbers], dtype=torch.long)
         for name, column in self.state().items():
             setattr(self, name, column[kept.to(column.device)])
 
     def state(self) -> dict[str, Tensor]:
-        """Return all that is kept."""
+        """Return everything that is stored."""
         return {name: getattr(self, name) for name in ("x", "number", "task", "unit", "rank")}
 
     def check(self, state: Mapping[str, Tensor], inputs: int, scenario: Scenario) -> None:
-        """Refuse what cannot have been in a buffer of this size."""
+        """Refuse contents that are impossible for a buffer of this size."""
         n = len(state["rank"]) if "rank" in state and state["rank"].dim() else 0
         like = Buffer(n)
         like.x, like.rank = torch.empty(n, inputs), torch.empty(n)
@@ -81,7 +81,7 @@ class Buffer:
             check_range(state, name, 0, below)
         check_range(state, "unit", 0, scenario.width)
         if n > self.size:
-            raise InputError(f"there are {n} samples, and room for {self.size}")
+            raise InputError(f"there are {n} samples, but the capacity is {self.size}")
 
     def restored(self, state: dict[str, Tensor]) -> Buffer:
         """Return a buffer of this size with what ``state`` returned."""
@@ -105,7 +105,7 @@ def in_turns(number: Tensor, rank: Tensor) -> Tensor:
 
 
 def where(mask: Tensor) -> Tensor:
-    """Return the indices at which a mask (n,) is true; unlike ``nonzero`` it can be asked on any device.
+    """Return the indices at which a mask (n,) is true; unlike ``nonzero`` it works on any device.
 
     >>> where(torch.tensor([False, True, True])).tolist()
     [1, 2]

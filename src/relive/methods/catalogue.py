@@ -28,9 +28,9 @@ BUDGET = Setting("budget", 200.0, 1, 1e7, "how many samples are stored in all")
 # of relive.methods.discriminant and relive.methods.input_gaussians
 WEIGHT, WEIGHT_ON_AXES = 0.25, 0.5  # of the second classifier
 FLOOR = 0.01  # of the variances, in units of the mean variance
-PRIOR = 5  # samples in which the variances of inputs within all classes are taken to have been seen
-NEAR_RIDGE, RELATIVE_RIDGE = 0.01, 1.0  # of the two distances that measure novelty, in units of a variance
-STILL = 1e-4  # a feature that varies by less than this share of the most variable one does not vary: it may be rounding
+PRIOR = 5  # pseudo-samples with which the pooled variances of inputs are weighted
+NEAR_RIDGE, RELATIVE_RIDGE = 0.01, 1.0  # of the two novelty distances, in units of a variance
+STILL = 1e-4  # a feature that varies by less than this share of the most variable one counts as constant: rounding
 
 # The colours are safe for the colour-blind (Okabe & Ito, with a violet, a wine red and a darker grey).
 METHODS = Registry(
@@ -44,7 +44,7 @@ METHODS = Registry(
             "fine-tuning, the lower bound",
             bound="lower bound",
             use_when="to see how much is forgotten: it is the lower bound of every comparison",
-            not_when="for anything that is to be remembered",
+            not_when="for anything that has to be remembered",
             colour="#6f6f6f",
             marker="X",
         ),
@@ -54,7 +54,7 @@ METHODS = Registry(
             "XdG",
             "Masse et al. 2018, context-dependent gating",
             scenarios=("task",),
-            why_not="it chooses which units to gate by the task, so the task must be known when predicting",
+            why_not="it chooses the gated units by the task, so the task must be known at test time",
             settings=(
                 Setting(
                     "proportion",
@@ -67,8 +67,8 @@ METHODS = Registry(
                 ),
             ),
             choices=("xdg_gate",),
-            use_when="in Task-IL, where a network is trained and the task is given with every question",
-            not_when="where the task is not known when predicting, or where tasks are so many that units run out",
+            use_when="in Task-IL, when training a network and the task is given with every sample",
+            not_when="if the task is not known at test time, or if there are so many tasks that units run out",
             colour="#4b2e83",
             marker="P",
         ),
@@ -79,8 +79,8 @@ METHODS = Registry(
             "Kirkpatrick et al. 2017, elastic weight consolidation",
             settings=(LAMBDA,),
             choices=("fisher_labels", "fisher_divisor"),
-            use_when="in Task-IL with a large λ, and where tasks share their classes, as in permuted MNIST",
-            not_when="in Class-IL, where no λ helps: it holds weights, but never compares old classes with new ones",
+            use_when="in Task-IL with a large λ, and if tasks share their classes, as in permuted MNIST",
+            not_when="in Class-IL, where no λ helps: it protects weights, but never compares old classes with new ones",
             colour="#0072b2",
             marker="s",
         ),
@@ -96,7 +96,7 @@ METHODS = Registry(
                 ),
             ),
             choices=("fisher_labels", "fisher_divisor", "online_ewc"),
-            use_when="as EWC, with many tasks: what it keeps does not grow with them",
+            use_when="like EWC, with many tasks: its memory does not grow with them",
             not_when="in Class-IL, for the same reason as EWC",
             colour="#56b4e9",
             marker="D",
@@ -116,7 +116,7 @@ METHODS = Registry(
                 "in Task-IL, and in Domain-IL on permuted inputs: its importances cost nothing beyond the "
                 "steps themselves"
             ),
-            not_when="in Class-IL, and without searching c first",
+            not_when="in Class-IL, or without searching for c first",
             colour="#009e73",
             marker="^",
         ),
@@ -127,7 +127,7 @@ METHODS = Registry(
             "Li & Hoiem 2017, learning without forgetting",
             choices=("distillation_loss",),
             use_when="in Task-IL, if new inputs look like old ones: it needs neither stored nor generated samples",
-            not_when="where inputs of the tasks differ much, as in permuted MNIST, and in Class-IL",
+            not_when="if the inputs of the tasks differ a lot, as in permuted MNIST, and in Class-IL",
             colour="#e69f00",
             marker="v",
         ),
@@ -137,9 +137,9 @@ METHODS = Registry(
             "DGR",
             "Shin et al. 2017, deep generative replay",
             choices=("generative_loss",),
-            use_when="to compare with: generative replay as it was first published",
+            use_when="as a baseline: generative replay as first published",
             not_when=(
-                "where `rtf` can be used, which trains one network instead of two, or where samples are too "
+                "if you can use `rtf`, which trains one network instead of two, or if samples are too "
                 "hard to generate, as photographs are"
             ),
             colour="#882255",
@@ -151,8 +151,8 @@ METHODS = Registry(
             "DGR+distill",
             "van de Ven & Tolias 2018, DGR with soft targets",
             choices=("generative_loss", "distillation_loss"),
-            use_when="to have a classifier of any architecture, with a generator that is separate from it",
-            not_when="where `rtf` can be used, which trains one network instead of two",
+            use_when="for a classifier of any architecture, with a separate generator",
+            not_when="if you can use `rtf`, which trains one network instead of two",
             colour="#cc79a7",
             marker=">",
         ),
@@ -163,12 +163,12 @@ METHODS = Registry(
             "van de Ven & Tolias 2018, Replay-through-Feedback",
             choices=("generative_loss", "distillation_loss"),
             use_when=(
-                "in all three scenarios if a network of your own must be trained, and no sample may be kept; "
-                "it shows what it remembers"
+                "in all three scenarios if you must train your own network and may not store samples; "
+                "it can show what it remembers"
             ),
             not_when=(
-                "where fixed features are good enough (`discriminant` is more accurate and much faster), or "
-                "where samples are too hard to generate, as photographs are"
+                "if fixed features are good enough (`discriminant` is more accurate and much faster), or "
+                "if samples are too hard to generate, as photographs are"
             ),
             colour="#d55e00",
             marker="o",
@@ -182,7 +182,7 @@ METHODS = Registry(
             needs_earlier_tasks=True,
             bound="upper bound",
             use_when="if all data may be kept: it is the upper bound of every comparison",
-            not_when="where earlier data are gone, which is what this package is about",
+            not_when="if earlier data are gone, which is what this package is about",
             colour="#000000",
             marker="h",
         ),
@@ -202,8 +202,8 @@ METHODS = Registry(
                 ),
             ),
             choices=("generative_loss", "distillation_loss"),
-            use_when="as `rtf`, if classes are to be replayed evenly and samples should look like one class each",
-            not_when="where fixed features are good enough, or where samples are too hard to generate",
+            use_when="like `rtf`, if classes should be replayed evenly and each sample should show one class",
+            not_when="if fixed features are good enough, or if samples are too hard to generate",
             colour="#a50026",
             marker="H",
         ),
@@ -217,9 +217,9 @@ METHODS = Registry(
                 Setting("latent", 5.0, 1, 1e5, "latent variables of a VAE"),
                 Setting("samples", 10.0, 1, 1e6, "S, importance samples for each likelihood", "S"),
             ),
-            use_when="in Class-IL, if every class should be learned by itself: no class can disturb another",
+            use_when="in Class-IL, if every class should be learned separately: no class can interfere with another",
             not_when=(
-                "if answers must be fast, since every class's network is asked many times, or if there are "
+                "if predictions must be fast, since every class's network is evaluated many times, or if there are "
                 "very many classes"
             ),
             colour="#7b3294",
@@ -231,8 +231,8 @@ METHODS = Registry(
             "Pseudo-rehearsal",
             "Robins 1995, random inputs with the old network's answers",
             choices=("distillation_loss",),
-            use_when="to compare with: the oldest kind of replay, which needs no generator",
-            not_when="where inputs are structured, as pictures are: noise says little about them",
+            use_when="as a baseline: the oldest kind of replay, which needs no generator",
+            not_when="if inputs are structured, as images are: noise says little about them",
             colour="#d8b365",
             marker="3",
         ),
@@ -243,8 +243,8 @@ METHODS = Registry(
             "Rolnick et al. 2019, experience replay",
             settings=(BUDGET,),
             keeps_data=True,
-            use_when="if some samples may be kept: it is the simplest way to use them",
-            not_when="if samples must not be kept",
+            use_when="if some samples may be stored: it is the simplest way to use them",
+            not_when="if samples must not be stored",
             colour="#01665e",
             marker="+",
         ),
@@ -255,8 +255,8 @@ METHODS = Registry(
             "Chaudhry et al. 2019, averaged gradient episodic memory",
             settings=(BUDGET,),
             keeps_data=True,
-            use_when="if some samples may be kept and a step must not raise their loss",
-            not_when="if samples must not be kept",
+            use_when="if some samples may be stored and a step must not increase their loss",
+            not_when="if samples must not be stored",
             colour="#5ab4ac",
             marker="x",
         ),
@@ -267,8 +267,8 @@ METHODS = Registry(
             "Rebuffi et al. 2017, nearest mean of exemplars",
             settings=(BUDGET,),
             keeps_data=True,
-            use_when="in Class-IL with trained features, if some samples may be kept",
-            not_when="if samples must not be kept",
+            use_when="in Class-IL with trained features, if some samples may be stored",
+            not_when="if samples must not be stored",
             colour="#8c510a",
             marker="4",
         ),
@@ -278,8 +278,8 @@ METHODS = Registry(
             "NCM",
             "nearest class mean, in closed form",
             encoder="inputs",
-            use_when="for the smallest model there is, on features of a good frozen network",
-            not_when="on raw measurements of different scales, or where classes differ in more than their means",
+            use_when="for the smallest possible model, on features of a good frozen network",
+            not_when="on raw measurements of different scales, or if classes differ in more than their means",
             colour="#b8860b",
             marker="p",
         ),
@@ -291,7 +291,7 @@ METHODS = Registry(
             settings=(SHRINKAGE, NOISE),
             encoder="inputs",
             use_when="for a small model, and on features of a frozen network; with `noise` it can hide single samples",
-            not_when="where classes cannot be divided by hyperplanes in the given features",
+            not_when="if classes are not linearly separable in the given features",
             colour="#2f7f86",
             marker="*",
         ),
@@ -302,8 +302,8 @@ METHODS = Registry(
             "ridge regression on random features; as in McDonnell et al. 2023, RanPAC",
             settings=(RIDGE, NUMBERS),
             encoder="random",
-            use_when="for pictures of digits, signs and the like, and to compare with `discriminant` on tables",
-            not_when="for photographs without features of a frozen network, and where tasks change what inputs mean",
+            use_when="for images of digits, signs and the like, and as a baseline for `discriminant` on tables",
+            not_when="for photographs without features of a frozen network, or if tasks change what inputs mean",
             colour="#7a1fa2",
             marker="d",
         ),
@@ -314,10 +314,10 @@ METHODS = Registry(
             "a linear discriminant on random features, and a Gaussian per class",
             settings=(NUMBERS,),
             encoder="random",
-            use_when="first: it is what `auto` takes for new classes, on tables, embeddings and small pictures",
+            use_when="first: it is what `auto` chooses for new classes, on tables, embeddings and small images",
             not_when=(
-                "where every task changes what inputs mean (`domains`), for photographs without features of a "
-                "frozen network, or where a network is to be trained"
+                "if every task changes what inputs mean (use `domains`), for photographs without features of a "
+                "frozen network, or if a network has to be trained"
             ),
             colour="#c2185b",
             marker="$D$",
@@ -338,10 +338,10 @@ METHODS = Registry(
             ),
             encoder="random-flat",
             use_when=(
-                "where tasks of 600 samples or more change what inputs mean, as permuted pixels do, and in "
+                "if tasks of 600 samples or more change what inputs mean, as permuted pixels do, and in "
                 "Domain-IL on rows of numbers"
             ),
-            not_when="with few samples per task, or where memory is scarce: it grows with every domain",
+            not_when="with few samples per task, or if memory is scarce: it grows with every domain",
             colour="#33691e",
             marker="$K$",
         ),

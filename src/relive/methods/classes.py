@@ -1,4 +1,4 @@
-"""Which classes there are, whatever the scenario asks for: in Domain-IL several classes answer with one unit."""
+"""Classes independent of the scenario: in Domain-IL several classes share one output unit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from relive.core.scenarios import ClassIL, Scenario
 
 
 def count(scenario: Scenario, tasks: int | None = None) -> int:
-    """Return how many classes the first tasks have together, or all of them.
+    """Return how many classes the first tasks have in total, or all of them.
 
     >>> from relive.core.scenarios import DomainIL
     >>> count(DomainIL([(0, 1), (2, 3)])), count(DomainIL([(0, 1), (2, 3)]), tasks=1)
@@ -22,7 +22,7 @@ def count(scenario: Scenario, tasks: int | None = None) -> int:
 
 
 def numbers(scenario: Scenario, task: int) -> Tensor:
-    """Return the number of each class of a task, (classes,); they are counted in the order in which they came."""
+    """Return the number of each class of a task, (classes,); they are numbered in order of appearance."""
     return ClassIL(scenario.classes).units(task)
 
 
@@ -33,16 +33,16 @@ def numbers_of(scenario: Scenario, ids: Collection[int]) -> set[int]:
 
 
 def of_units(scenario: Scenario, tasks: int) -> Tensor:
-    """Return which class an output unit stands for in a row of each of the first tasks, (tasks, units)."""
+    """Return the class that an output unit stands for in a row of each of the first tasks, (tasks, units)."""
     here = scenario.to(torch.device("cpu"))
     table = torch.zeros(tasks, scenario.width, dtype=torch.long)
     for members in here.groups(tasks):
         for task in members:
-            for other in (*members, task):  # its own classes last: where tasks share a unit, a row means its own
+            for other in (*members, task):  # its own classes last: if tasks share a unit, a row means its own
                 table[task, here.units(other)] = numbers(here, other)
     return table.to(scenario.device)
 
 
 def weights(batch: Batch, table: Tensor, n: int) -> Tensor:
-    """Return the targets of rows as probabilities of classes, (rows, n), given ``of_units``."""
+    """Return the targets of rows as class probabilities, (rows, n), given ``of_units``."""
     return batch.target.new_zeros(len(batch), n).scatter_add_(1, table[batch.task], batch.target)

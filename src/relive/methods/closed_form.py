@@ -1,22 +1,22 @@
-r"""Learners that keep only sums of features, and solve for the output layer: they take no steps and never forget.
+r"""Learners that keep only sums of features and solve for the output layer: they take no steps and never forget.
 
-Every sample is counted in three sums, which no order of samples or tasks changes:
+Every sample is added to three sums, which do not depend on the order of samples or tasks:
 
 .. math:: n_c \qquad s_c = \sum_{x \in c} h(x) \qquad P = \sum_x h(x)\,h(x)^\top
 
-with h(x) the features of a fixed encoder. From these follow the means of the classes, the covariance of the features
-within and over all classes, and so the nearest mean (:mod:`relive.methods.ncm`), linear discriminant analysis
+with h(x) the features of a fixed encoder. These determine the class means, the within-class and total
+covariance of the features, and hence the nearest mean (:mod:`relive.methods.ncm`), linear discriminant analysis
 (:mod:`relive.methods.slda`) and ridge regression (:mod:`relive.methods.analytic`), exactly as if all data were kept.
 
-In Domain-IL, where tasks share output units, every task's classes are summed apart, and the evidence for a unit is
+In Domain-IL, where tasks share output units, every task's classes are summed separately, and the evidence for a unit is
 added up over them: a class may look different in every domain.
 
-A class is forgotten by taking its sums away. That is exact where P is kept for each class (``forgettable``), or is not
-needed. Otherwise the class's part of P is not known: its mean and the covariance that all classes share stand for it,
+A class is forgotten by subtracting its sums. That is exact if P is kept for each class (``forgettable``), or is not
+needed. Otherwise the class's part of P is not known: its mean and the pooled covariance stand in for it,
 
 .. math:: P \leftarrow P - n_c (\Sigma + \mu_c \mu_c^\top)
 
-which leaves Σ as it was. Two classes are merged, exactly, by adding their sums.
+which leaves Σ unchanged. Two classes are merged, exactly, by adding their sums.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ CHUNK = 1000  # samples whose features are in memory together
 
 
 class ClosedForm(Method, ABC):
-    """What the closed forms share; a subclass says what it needs of the sums, and how the output layer follows."""
+    """What the closed forms share; a subclass defines which sums it needs, and how the output layer follows."""
 
     takes_steps = False
     heeds_tasks = False
@@ -57,17 +57,17 @@ class ClosedForm(Method, ABC):
     can_unlearn = True
     needs_products: ClassVar[bool] = True
     sums_: Sums | None = None
-    by_class_: list[Tensor]  # where classes are forgettable: the products of each, instead of those of all
+    by_class_: list[Tensor]  # if forgettable: the products of each class, instead of those of all
     settled_ = True
-    scaled_: Scaled | None = None  # made when they are asked for
+    scaled_: Scaled | None = None  # computed on demand
     novelty_: Novelty | None = None
-    width_ = 0  # features that an encoder is asked for, once that is known
+    width_ = 0  # features requested from the encoder, once known
 
     def build(self, problem: Problem, rng: torch.Generator) -> Classifier:
         self.problem = problem
         classes = problem.scenario.classes
         self.forgets_exactly = problem.forgettable or not self.needs_products
-        self.apart_ = problem.scenario.shares_units  # whether every task's classes are summed apart
+        self.apart_ = problem.scenario.shares_units  # whether every task's classes are summed separately
         self.starts_ = [sum(map(len, classes[:k])) for k in range(len(classes))]
         cells = full_width(sum(map(len, classes))) if self.apart_ else problem.sizes.units
         self.width_ = self.width_ or self.width(problem.sizes, problem.forgettable)
@@ -87,17 +87,17 @@ class ClosedForm(Method, ABC):
 
     @property
     def sums(self) -> Sums:
-        """What is kept; there once the method was built."""
+        """The sums; available after ``build``."""
         assert self.sums_ is not None
         return self.sums_
 
     def width(self, sizes: Sizes, forgettable: bool = False) -> int:
-        """Return how many features to ask an encoder for that lets one choose."""
+        """Return how many features to request from an encoder of variable size."""
         return sizes.hidden
 
     @abstractmethod
     def readout(self) -> tuple[Tensor, Tensor]:
-        """Return the output layer: weights (classes, features) and biases (classes,), of classes that have samples."""
+        """Return the output layer: weights (classes, features) and biases (classes,), of classes with samples."""
 
     def cells(self, task: int) -> Tensor:
         """Return where each class of a task is summed, (classes,)."""
@@ -107,7 +107,7 @@ class ClosedForm(Method, ABC):
         return torch.arange(first, first + len(self.problem.scenario.classes[task]), device=self.problem.device)
 
     def places(self) -> list[dict[int, int]]:
-        """Return where each class is summed: for all tasks together, or one by one where their sums are apart."""
+        """Return where each class is summed: for all tasks together, or per task if their sums are separate."""
         scenario = self.problem.scenario
         tasks = [dict(zip(ids, self.cells(k).tolist(), strict=True)) for k, ids in enumerate(scenario.classes)]
         if scenario.needs_task or scenario.shares_units:
@@ -131,7 +131,7 @@ class ClosedForm(Method, ABC):
         self.unsettle()
 
     def _count(self, net: Classifier, part: Part, gone: Tensor | None = None) -> None:
-        """Count samples; or take some rows of them back, whose features are those of the same batches."""
+        """Add samples; or subtract some of their rows, with features computed in the same batches."""
         cells = self.cells(part.task)
         for start in range(0, len(part.examples), CHUNK):
             some = slice(start, start + CHUNK)
@@ -145,16 +145,16 @@ class ClosedForm(Method, ABC):
                 self.count(h[mine], cell[mine], -1)
 
     def unsettle(self) -> None:
-        """Have what follows from the sums be computed anew when it is needed next."""
+        """Mark everything derived from the sums for recomputation."""
         self.settled_, self.scaled_, self.novelty_ = False, None, None
 
     def unshare(self) -> None:
-        """Have sums of one's own, which can be added to in place: until then copies of a method share them."""
+        """Copy the sums before changing them in place: until then copies of a method share them."""
         self.sums_ = self.sums.copy()
         self.by_class_ = list(self.by_class_)
 
     def count(self, h: Tensor, cell: Tensor, times: int = 1) -> None:
-        """Take samples with features h (n, features) into the sums, each where its class is summed (n,), or back."""
+        """Add samples with features h (n, features) to the sums of their classes (n,), or subtract them."""
         self.sums.add(h, cell, times)
         if self.by_class_:
             add_products(self.by_class_, h, cell, times)
@@ -165,11 +165,11 @@ class ClosedForm(Method, ABC):
         self.unsettle()
 
     def cells_of(self, ids: Collection[int]) -> list[int]:
-        """Return wherever these classes are summed."""
+        """Return all places where these classes are summed."""
         return [cell for places in self.places() for c, cell in places.items() if c in ids]
 
     def drop(self, cells: list[int]) -> None:
-        """Take the sums of these classes away; they are one's own."""
+        """Subtract the sums of these classes; the sums must not be shared."""
         count, means = self.sums.count, self.sums.means
         products = self.sums.products
         if products is not None:
@@ -190,7 +190,7 @@ class ClosedForm(Method, ABC):
         self.unsettle()
 
     def move(self, source: int, target: int) -> None:
-        """Add the sums of a class to another's; they are one's own."""
+        """Add the sums of a class to another's; the sums must not be shared."""
         for sums in (self.sums.count, self.sums.total):
             sums[target] += sums[source]
             sums[source] = 0
@@ -211,14 +211,14 @@ class ClosedForm(Method, ABC):
         self.settled_ = True
 
     def counted(self) -> Sums:
-        """Return the sums of the classes that have samples."""
+        """Return the sums of the classes with samples."""
         there, products = self.sums.count > 0, self.sums.products
         if self.by_class_:
             products = torch.stack([p for p, some in zip(self.by_class_, there, strict=True) if some]).sum(0)
         return Sums(self.sums.count[there], self.sums.total[there], products)
 
     def scaled(self) -> Scaled:
-        """Return features as they are solved with; they are kept until more is counted, unless they are large."""
+        """Return the scaled features to solve with; cached until more is added, unless they are large."""
         features = self.scaled_ or Scaled.of(self.counted())
         self.scaled_ = None if features.axes.basis is None else features
         return features
@@ -232,7 +232,7 @@ class ClosedForm(Method, ABC):
         return self.novelty_(net.encoder(x).double())
 
     def scores(self, net: Classifier, x: Tensor) -> Tensor:
-        """Return what speaks for each class that is summed, (n, classes)."""
+        """Return the score of each summed class, (n, classes)."""
         scores: Tensor = net(x)
         return scores
 
@@ -267,13 +267,13 @@ class ClosedForm(Method, ABC):
         return state
 
     def is_finite(self) -> bool:
-        """Look at the sums, and at a product of each feature: no other is larger than the largest two of these."""
+        """Check the sums, and the squares among the products: no other product exceeds the two largest of these."""
         squares = [p.diagonal() for p in (self.sums.products, *self.by_class_) if p is not None]
         return all(bool(t.isfinite().all()) for t in (self.sums.count, self.sums.total, *squares))
 
     def check_state(self, state: dict[str, Tensor], net: Classifier) -> None:
         check_form(state, self.state())
-        if bool((state["count"] < 0).any()) or not bool(state["count"].any()):  # noise may have made it no whole number
+        if bool((state["count"] < 0).any()) or not bool(state["count"].any()):  # with noise, it may not be whole
             raise InputError("count is below 0, or 0 for every class")
 
     def load_state(self, state: dict[str, Tensor]) -> None:
@@ -286,7 +286,7 @@ class ClosedForm(Method, ABC):
         self.settled_, self.scaled_, self.novelty_ = True, None, None  # the output layer was stored too
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """Return a method that goes on by itself; sums are shared until one of both adds to them."""
+        """Return an independent method; sums are shared until either adds to them."""
         return copy.copy(self)
 
     def stored_numbers(self, tasks: Sequence[Task]) -> int:
@@ -295,7 +295,7 @@ class ClosedForm(Method, ABC):
 
 @contextmanager
 def positive() -> Iterator[None]:
-    """Say clearly that a matrix is no covariance, if what is done here shows that."""
+    """Report clearly that a matrix is not a covariance, if the computation fails."""
     try:
         yield
     except torch.linalg.LinAlgError as error:  # type: ignore[attr-defined]

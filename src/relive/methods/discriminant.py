@@ -1,17 +1,17 @@
-r"""Two Gaussian classifiers from sums, added up: one sees many random features, one every class's own covariance.
+r"""Two Gaussian classifiers from sums, combined: one on many random features, one with a covariance per class.
 
 .. math:: \log p(c|x) = \log p_\text{linear}(c|h) + \tfrac14 \log p_\text{Gaussian}(c|z) + \text{const}
 
 The first is linear discriminant analysis on the inputs z and random features of them, together h
-(:mod:`relive.methods.slda`, with the best shrinkage). The second gives every class a covariance of
-its own,
+(:mod:`relive.methods.slda`, with the best shrinkage). The second gives every class its own
+covariance,
 
 .. math:: \Sigma'_c = \frac{n_c \Sigma_c + p\,\Sigma}{n_c + p} + 0.01\,\bar\sigma^2 I
 
-drawn to that of all classes as if it had been seen in p samples, p the number of inputs. Neither is good everywhere:
-on sentence embeddings the second is ahead by up to eight points, on letters and vowels far behind. Their sum is near
-the better one. Where there are more than 512 inputs, z are their principal axes
-(:mod:`relive.networks.random_features`), and the weight is 1/2. On pictures it is :mod:`relive.methods.analytic`.
+shrunk towards the pooled one as if that had been seen in p samples, p the number of inputs. Neither is good everywhere:
+on sentence embeddings the second is ahead by up to eight points, on letters and vowels far behind. Their sum is close
+to the better of the two. With more than 512 inputs, z are their principal axes
+(:mod:`relive.networks.random_features`), and the weight is 1/2. On images it is :mod:`relive.methods.analytic`.
 
 This method is our own; a weight of 1/4 was best among 1/8, 1/4, 1/2 and 1 on validation parts of 16 data sets.
 """
@@ -58,7 +58,7 @@ class Discriminant(ClosedForm):
 
     def width(self, sizes: Sizes, forgettable: bool = False) -> int:
         p = encoder_size(replace(sizes, hidden=2 * sizes.inputs)).plain
-        least = 2 * p if p == sizes.inputs else 1  # with which the inputs are among the features
+        least = 2 * p if p == sizes.inputs else 1  # so that the inputs are among the features
         return max(width_within(self.numbers, sizes, p * (p + 1) // 2, forgettable), least)
 
     @property
@@ -120,7 +120,7 @@ class Discriminant(ClosedForm):
         return linear.log_softmax(1) + self.weight_ * gaussian.log_softmax(1).clamp_min(OFF)
 
     def _log_densities(self, z: Tensor, there: Tensor) -> Tensor:
-        """Return log p(z, c) of the classes that have samples, (n, classes), up to a constant."""
+        """Return log p(z, c) of the classes with samples, (n, classes), up to a constant."""
         means = self.sums.means[there, : self.n_inputs_]
         columns = []
         for mean, root, count in zip(means, self.roots_[there], self.sums.count[there], strict=True):
@@ -132,7 +132,7 @@ class Discriminant(ClosedForm):
         return usual_temperature(n_classes)
 
     def novelty(self, net: Classifier, x: Tensor) -> Tensor | None:
-        """Return the distances, and minus the log density of the likeliest class."""
+        """Return the distances, and minus the log density of the most likely class."""
         distances, there = super().novelty(net, x), self.sums.count > 0
         if not self.n_inputs_ or distances is None:
             return distances
@@ -156,7 +156,7 @@ class Discriminant(ClosedForm):
 
 
 def usual_temperature(n_classes: int) -> float:
-    """Return 1.5 √C: the evidence is counted twice, and the more often the more classes there are.
+    """Return 1.5 √C: the evidence is counted twice, and more so with more classes.
 
     >>> usual_temperature(4)
     3.0

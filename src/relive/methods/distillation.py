@@ -18,7 +18,7 @@ TEMPERATURE = 2.0
 
 
 class Distils(Method, ABC):
-    """What methods share that ask the model as it was before this task about inputs, whichever these are."""
+    """What distillation methods share: they query the model as it was before this task on some inputs."""
 
     def before_task(self, net: Classifier, known: int) -> None:
         self.teacher_ = copy.deepcopy(net).requires_grad_(False)
@@ -37,25 +37,25 @@ def label(
     soft: bool,
     task: Tensor | None = None,
 ) -> Batch:
-    """Return rows whose targets are what the teacher says of the inputs.
+    """Return rows whose targets are the teacher's predictions for the inputs.
 
     Parameters
     ----------
     teacher
-        The model as the task before left it.
+        The model as the previous task left it.
     x, source
-        (m, inputs), and (n,) which of them each row is about (None: one row each).
+        (m, inputs), and (n,) the input of each row (None: one row each).
     group
-        (n,) index into the scenario's groups of the tasks that the teacher knows: whose head the row is for.
+        (n,) index into the scenario's groups of the tasks that the teacher knows: the head that the row is for.
     known, seen
-        How many tasks the teacher knows, and how many the student has met. Each answers with the units of its own: in
+        How many tasks the teacher knows, and how many the student has seen. Each uses its own units: in
         Class-IL the new classes get probability 0.
     soft
         Whether targets are probabilities at temperature T, or the most likely unit.
     task
-        (m,) whose input each is, if that is not the task of the head that its row is for.
+        (m,) the task of each input, if that is not the task of the head that its row is for.
 
-    A row whose input the teacher takes for a class that was forgotten since counts nothing.
+    A row whose input the teacher assigns to a class forgotten since gets weight 0.
     """
     scenario = problem.scenario
     heads = [members[-1] for members in scenario.groups(known)]

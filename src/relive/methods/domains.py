@@ -1,26 +1,26 @@
-r"""A closed form for every domain: tasks that cannot be told apart share one, a task that can begins its own.
+r"""One closed form per domain: tasks that cannot be told apart share one; a task that can starts its own.
 
 .. math:: p(c|x) = \sum_k p(k|x)\, p(c|x, k), \qquad
     p(k|x) \propto \sum_{c \in k} n_c \prod_i \mathcal N(x_i;\, \mu_{ci}, \sigma^2_{ci})
 
-One sum of products serves many classes well as long as their inputs have the same structure. Where a task's inputs have
-another one, as pixels in another order, it is better learned by itself, with features that are adapted to it; which of
-the domains an input belongs to is then plain to see. Every domain k has an encoder, adapted to its first task, and a
-:mod:`relive.methods.discriminant` of its own, p(c|x,k); all encoders have the same random weights. For p(k|x) it keeps
-the mean and variance of every input in every class, from sums too; variances are drawn to those within all classes of
-the domain.
+A single sum of products serves many classes well if their inputs have the same structure. If a task's inputs have
+a different structure, such as permuted pixels, it is better learned separately, with features adapted to it; which of
+the domains an input belongs to is then obvious. Every domain k has an encoder, adapted to its first task, and its own
+:mod:`relive.methods.discriminant`, p(c|x,k); all encoders have the same random weights. For p(k|x) it keeps
+the mean and variance of every input in every class, also from sums; variances are shrunk towards those within all
+classes of the domain.
 
-A new task begins a domain if its samples can be told from those of all domains by these Gaussians. One half of its
-samples judges the other half: taking three unseen mistakes beside those seen (the upper limit of a 95 % confidence
-interval where none is seen), fewer than 0.5 % may lie nearer to a known domain, and as few of samples drawn from a
-known domain's Gaussians nearer to the new task. So 600 samples are needed on both sides. Otherwise it joins the domain
-in which its samples are most likely, and where nothing can be told apart all is one closed form, with its exactness.
+A new task starts a domain if these Gaussians separate its samples from those of all domains. One half of its
+samples judges the other half: counting three unseen mistakes in addition to those seen (the upper limit of a 95 %
+confidence interval if none is seen), fewer than 0.5 % may lie closer to a known domain, and as few of the samples drawn
+from a known domain's Gaussians closer to the new task. So 600 samples are needed on both sides. Otherwise it joins the
+domain in which its samples are most likely; if nothing can be told apart, there is a single, exact closed form.
 
-``numbers`` is what each domain may keep (with 16 classes; more are taken, and counted): products stay, so that every
-domain can be continued. In Task-IL the domain follows from the task.
+``numbers`` is what each domain may store (with 16 classes; more are accepted, and counted): products are kept, so that
+every domain can be continued. In Task-IL the domain follows from the task.
 
-This method is our own. A network per task whose task is inferred from the input: Aljundi et al. (2017), "Expert gate",
-CVPR.
+This method is our own. For a network per task whose task is inferred from the input see Aljundi et al. (2017), "Expert
+gate", CVPR.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ from relive.networks.encoders import fill
 from relive.networks.head import OFF
 
 MISTAKES = 0.005  # the share of samples below which two domains are told apart
-UNSEEN = 3  # mistakes that there may be beside those seen
+UNSEEN = 3  # mistakes assumed in addition to those seen
 LEAST = UNSEEN / MISTAKES  # samples
-LOOK, DRAWN = 10_000, 1000  # samples of a task that are looked at; drawn from a domain
-UNLIKELY = -1000.0  # log p(k|x) below which a domain is not asked: nothing is left of it at any temperature
+LOOK, DRAWN = 10_000, 1000  # samples of a task that are examined; samples drawn from a domain
+UNLIKELY = -1000.0  # log p(k|x) below which a domain is skipped: it has no effect at any temperature
 
 
 @dataclass
@@ -64,9 +64,9 @@ class Domain:
     Attributes
     ----------
     tasks
-        Their numbers, in the order in which they came.
+        Their numbers, in order of appearance.
     form, net
-        Their closed form, which knows of no other tasks, and its network.
+        Their closed form, which knows only these tasks, and its network.
     moments
         The sums of every class's inputs and of their squares: (classes, 2 · inputs).
     """

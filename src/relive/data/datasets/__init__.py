@@ -1,1 +1,1 @@
-"""The data sets by name: where each comes from, and how it is known to be right."""
+"""The data sets by name: where each comes from, and how it is verified."""

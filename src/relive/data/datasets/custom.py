@@ -1,15 +1,15 @@
-"""A data set of one's own: a file, a folder of pictures, or a function that returns one.
+"""The user's own data set: a file, a folder of images, or a function that returns one.
 
 ============================  ==========================================================================================
 ``my.npz``                    arrays ``X`` and ``y``, or ``X_train``, ``y_train``, ``X_test`` and ``y_test``
-``my.csv``, ``my.parquet``    a column ``label``, all others are features
+``my.csv``, ``my.parquet``    a column ``label``; all others are features
 ``my_pictures``               a folder with a sub-folder per class, or with ``train`` and ``test``, which have those
 ``my_file.py:load``           a function without arguments that returns ``X, y`` or all four arrays or a ``Dataset``
 ============================  ==========================================================================================
 
-Without a part to test with, every fifth sample of each class is held out. Bytes and numbers within [0, 1] stay what
-they are; pictures of whole numbers from 0 to 255 are bytes; features of any other range are standardised when tasks are
-made from them, by the first task (``relive.data.standardise``).
+Without a test part, every fifth sample of each class is held out. Bytes and numbers within [0, 1] are unchanged;
+images of whole numbers from 0 to 255 are treated as bytes; features of any other range are standardised with the first
+task when tasks are made from them (``relive.data.standardise``).
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ Array = npt.NDArray[Any]
 Say = Callable[[str], None]
 Part = tuple[Array, Array]  # inputs (n, *shape) and their labels (n,)
 
-EVERY = 5  # one sample of so many is held out
-LARGEST = 128 * 128  # pixels of a picture that is taken as it is
-SMALLER = (28, 28)  # what pictures are brought to that are larger, or not all of one size, as relive fit does
-ROUNDING = 1e-6  # what a scaler may be off [0, 1]
+EVERY = 5  # one in this many samples is held out
+LARGEST = 128 * 128  # pixels of an image that is not resized
+SMALLER = (28, 28)  # size of images that are larger, or of different sizes, as in relive fit
+ROUNDING = 1e-6  # how far a scaler may miss [0, 1]
 
 
 def load_custom(name: str, *, quiet: bool = False) -> Dataset:
@@ -88,7 +88,7 @@ def returned_by(loader: Callable[[], object], name: str, say: Say) -> Dataset:
 
 
 def _needs_nothing(loader: object) -> bool:
-    """Say whether something can be called without arguments."""
+    """Return whether something can be called without arguments."""
     try:
         return callable(loader) and inspect.signature(loader).bind() is not None
     except TypeError:
@@ -113,23 +113,23 @@ def digest_of_custom(name: str) -> str:
 
 
 def _check_loader(name: str) -> None:
-    """Refuse what is neither there nor an address."""
+    """Refuse a name that is neither an existing file nor an address."""
     if not is_address(name):
         if Path(name).suffix or os.sep in name:
             raise InputError(f"there is no file or folder {name}")
-        raise unknown("data set", name, [*DATASETS, "or a file, folder or loader of your own"])
+        raise unknown("data set", name, [*DATASETS, "or your own file, folder or loader"])
 
 
 @functools.lru_cache(maxsize=4)
 def _loaded(address: str, program: str) -> tuple[Dataset, list[str]]:
-    """Return what a function returns, and what is to be said of it; ``program`` is the digest of its file."""
+    """Return what a function returns, and the notes about it; ``program`` is the digest of its file."""
     notes: list[str] = []
     return returned_by(load_object(address), address, notes.append), notes
 
 
 @functools.lru_cache(maxsize=16)
 def _digest(path: Path, stamps: tuple[tuple[object, ...], ...]) -> str:
-    """Return the digest of files; ``stamps`` tell whether they are still those that were read before."""
+    """Return the digest of files; ``stamps`` tell whether they have changed since they were last read."""
     digest = hashlib.sha256()
     for file, *_ in stamps:
         content = Path(str(file)).read_bytes()
@@ -146,12 +146,12 @@ def _stamp(file: Path) -> tuple[int, ...]:
 
 
 def say(text: str) -> None:
-    """Say something on stderr."""
+    """Print to stderr."""
     console().print(text)
 
 
 def silent(text: str) -> None:
-    """Say nothing."""
+    """Print nothing."""
 
 
 def _npz(path: Path) -> tuple[Part, Part | None]:
@@ -189,7 +189,7 @@ def _part(samples: Samples) -> Part:
 
 
 def _dataset(name: str, train: Part, test: Part | None, say: Say) -> Dataset:
-    """Return labelled samples as a data set, with classes counted from 0."""
+    """Return labelled samples as a data set, with classes numbered from 0."""
     for x, y in [train] if test is None else [train, test]:
         if x.ndim < 2 or len(x) != len(y) or not x.size:
             raise InputError(
@@ -218,7 +218,7 @@ def _dataset(name: str, train: Part, test: Part | None, say: Say) -> Dataset:
 
 
 def _held_out(codes: Array, names: list[str], name: str) -> npt.NDArray[np.bool_]:
-    """Return which samples are tested with, (n,): every fifth of each class, of fewer than five the last."""
+    """Return which samples are for testing, (n,): every fifth of each class; with fewer than five, the last."""
     held_out = np.zeros(len(codes), bool)
     for code, called in enumerate(names):
         rows = np.flatnonzero(codes == code)
@@ -231,7 +231,7 @@ def _held_out(codes: Array, names: list[str], name: str) -> npt.NDArray[np.bool_
 
 
 def _coded(y: Array, names: list[str], name: str) -> Array:
-    """Return labels to test with as positions among the classes that are learned."""
+    """Return test labels as positions among the learned classes."""
     values, codes = np.unique(y, return_inverse=True)
     texts = _texts(values)
     strange = [text for text in texts if text not in names]
@@ -242,17 +242,17 @@ def _coded(y: Array, names: list[str], name: str) -> Array:
 
 
 def _texts(values: Array) -> list[str]:
-    """Return what classes are called; 1.0 is 1."""
+    """Return class names; 1.0 becomes 1."""
     return [str(value) for value in (values.astype(np.int64) if values.dtype.kind == "f" else values).tolist()]
 
 
 def _grey(x: Array) -> Array:
-    """Return pictures with one channel without it."""
+    """Remove the channel axis of single-channel images."""
     return x[..., 0] if x.ndim == 4 and x.shape[3] == 1 else x
 
 
 def _as_inputs(train: Array, test: Array) -> tuple[Array, Array, int]:
-    """Return bytes, numbers in [0, 1], or features of any range, and the value of a byte that becomes 1."""
+    """Return bytes, numbers in [0, 1], or features of any range, and the byte value that becomes 1."""
     if train.ndim > 2 and all(_are_bytes(x) for x in (train, test)) and train.max() > 1:
         train, test = train.astype(np.uint8), test.astype(np.uint8)
     if train.dtype == test.dtype == np.uint8:
@@ -268,7 +268,7 @@ def _are_bytes(x: Array) -> bool:
 
 
 def _checked(data: Dataset) -> Dataset:
-    """Return a data set that can be learned, numbers in [0, 1] with 32 bits; refuse any other."""
+    """Return a valid data set, with numbers in [0, 1] as 32-bit floats; refuse any other."""
     for part in ("train", "test"):
         x, y = getattr(data, f"{part}_inputs"), getattr(data, f"{part}_labels")
         if not isinstance(x, np.ndarray) or not isinstance(y, np.ndarray) or x.ndim < 2 or y.shape != (len(x),):

@@ -1,4 +1,4 @@
-"""A data set: inputs and their classes, to learn from and to test with."""
+"""A data set: inputs and their classes, for training and for testing."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Inputs of any shape and their classes, to learn from and to test with.
+    """Inputs of any shape and their classes, for training and for testing.
 
     Parameters
     ----------
     name : str
         The data set's name, or the file, folder or loader that it comes from.
     train_inputs, test_inputs : numpy.ndarray
-        Shape (n, height, width) for grey pictures, (n, height, width, 3) for colour, (n, features) for anything else.
-        Bytes, or floats. Those outside [0, 1] are standardised when tasks are made, by the first of them.
+        Shape (n, height, width) for grey images, (n, height, width, 3) for colour, (n, features) for anything else.
+        Bytes, or floats. Those outside [0, 1] are standardised with the first task when tasks are made.
     train_labels, test_labels : numpy.ndarray
         The class of each input, 0 to K - 1.
     top : int
-        The highest value of a byte: the one that becomes 1.
+        The highest value of a byte, which becomes 1.
     classes : tuple of str
-        What people call the classes; their numbers if it is empty.
+        The names of the classes; their numbers if it is empty.
     """
 
     name: str
@@ -41,11 +41,11 @@ class Dataset:
 
     @property
     def digest(self) -> str:
-        """A short digest of what it was read from, or else of its contents; none if the catalogue has its name."""
+        """A short digest of its source, or else of its contents; none for data sets in the catalogue."""
         return self.sha256[:12] if self._digest is None else self._digest
 
     def with_digest(self, digest: str) -> Dataset:
-        """Return the same data set, known by this digest of what it was read from."""
+        """Return the same data set, identified by this digest of its source."""
         known = replace(self)
         object.__setattr__(known, "_digest", digest)
         return known
@@ -57,7 +57,7 @@ class Dataset:
 
     @property
     def class_names(self) -> tuple[str, ...]:
-        """What people call the classes."""
+        """The names of the classes."""
         return self.classes or tuple(map(str, range(self.n_classes)))
 
     @property
@@ -67,18 +67,18 @@ class Dataset:
 
     @property
     def is_pictures(self) -> bool:
-        """Whether an input is a picture, grey or in colour."""
+        """Whether an input is an image, grey or in colour."""
         return len(self.shape) == 2 or (len(self.shape) == 3 and self.shape[2] == 3)
 
     @cached_property
     def likelihood(self) -> str:
-        """What a generator takes inputs for: ``"bernoulli"`` for bytes and numbers in [0, 1], else ``"gaussian"``."""
+        """How a generator models inputs: ``"bernoulli"`` for bytes and numbers in [0, 1], else ``"gaussian"``."""
         x = self.train_inputs
         return "bernoulli" if x.dtype == np.uint8 or (x.min() >= 0 and x.max() <= 1) else "gaussian"
 
     @cached_property
     def sha256(self) -> str:
-        """The SHA-256 of all that it holds but its name."""
+        """The SHA-256 of everything but its name."""
         digest = hashlib.sha256(repr((self.top, self.class_names)).encode())
         for array in (self.train_inputs, self.train_labels, self.test_inputs, self.test_labels):
             digest.update(f"{array.dtype.str} {array.shape} ".encode() + np.ascontiguousarray(array).tobytes())

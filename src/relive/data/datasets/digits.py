@@ -13,7 +13,7 @@ from relive.data.datasets.dataset import Dataset
 
 
 def load() -> Dataset:
-    """Return scikit-learn's digits, with every fifth to test with.
+    """Return scikit-learn's digits, with every fifth held out for testing.
 
     >>> load().train_inputs.shape, load().test_inputs.shape, load().top
     ((1438, 8, 8), (359, 8, 8), 16)

@@ -1,4 +1,4 @@
-"""The kinds of places that data files come from: a folder, a web mirror, a wheel of the package index."""
+"""Sources of data files: a folder, a web mirror, a wheel on the package index."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Source(Protocol):
-    """A place that data files come from."""
+    """A source of data files."""
 
     @property
     def label(self) -> str:
@@ -41,7 +41,7 @@ class Source(Protocol):
         Raises
         ------
         DataError
-            If this place does not have them all: its answer, in one line.
+            If this source does not have them all: its answer, in one line.
         """
 
 
@@ -57,7 +57,7 @@ class Folder:
         return str(self.path)
 
     def fetch(self, files: Sequence[File], progress: Progress) -> dict[str, bytes]:
-        """Return the files that lie in the folder; see :class:`Source`."""
+        """Return the files in the folder; see :class:`Source`."""
         found = {}
         for file in files:
             path = store.find(file, (self.path,))
@@ -69,14 +69,14 @@ class Folder:
 
 @dataclass(frozen=True)
 class Mirror:
-    """A web address below which the files lie as ``.gz``.
+    """A web address below which the files are stored as ``.gz``.
 
     Parameters
     ----------
     url : str
         The address, without a slash at its end.
     patience : float
-        Seconds to wait for an answer, name resolution included, and between two pieces of a file.
+        Seconds to wait for a response, including name resolution, and between two chunks of a file.
     """
 
     url: str
@@ -88,15 +88,15 @@ class Mirror:
         return self.url
 
     def fetch(self, files: Sequence[File], progress: Progress) -> dict[str, bytes]:
-        """Return the files that the mirror serves, giving up at the first that fails; see :class:`Source`."""
+        """Return the mirror's files, giving up at the first failure; see :class:`Source`."""
         self._check_reachable(f"{self.url}/{files[0].name}.gz")
         return {file.name: self._download(file, progress) for file in files}
 
     def _check_reachable(self, url: str) -> None:
-        """Raise unless the mirror answers in time.
+        """Raise unless the mirror responds in time.
 
-        Resolving a name, and connecting to each of its addresses in turn, know no common time limit, so this
-        is done by a thread that is left behind when time is up.
+        Resolving a name and connecting to each of its addresses have no common time limit, so this
+        runs in a thread that is abandoned when time is up.
         """
         import requests
 
@@ -124,7 +124,7 @@ class Mirror:
         import requests
 
         url, body = f"{self.url}/{file.name}.gz", io.BytesIO()
-        with ExitStack() as opened:  # pooch leaves a response open that breaks off
+        with ExitStack() as opened:  # pooch leaves broken responses open
             hooks = {"response": lambda response, **_: opened.enter_context(response)}
             bar = _Bar(progress, f"{file.name}.gz")
             get = pooch.HTTPDownloader(progressbar=bar, chunk_size=1 << 16, timeout=self.patience, hooks=hooks)
@@ -137,7 +137,7 @@ class Mirror:
 
 
 def _short(error: requests.RequestException) -> str:
-    """Return in a few words what went wrong with a request."""
+    """Describe in a few words what went wrong with a request."""
     import requests
 
     if isinstance(error, requests.HTTPError) and error.response is not None:
@@ -146,9 +146,9 @@ def _short(error: requests.RequestException) -> str:
         return "the connection broke in the middle of the file"
     reason = getattr(error.args[0], "reason", error) if error.args else error
     if "timed out" in str(reason):
-        return "no answer in time"
+        return "no response in time"
     if "resol" in str(reason):
-        return "its name cannot be resolved: no way to the internet from here?"
+        return "its name cannot be resolved: is there an internet connection?"
     return f"{type(reason).__name__}: {str(reason).rsplit(': ', 1)[-1]}"
 
 
@@ -177,16 +177,16 @@ class Wheel:
     Parameters
     ----------
     requirement : str
-        The name and version that pip is asked for.
+        The requirement passed to pip.
     sha256 : str
         The SHA-256 of the wheel.
     tables : tuple of str
-        The CSV files in the wheel that hold what is learned from and what is tested with. Below a header,
-        each row is a label and then the pixels.
+        The CSV files in the wheel with the training and test data. Below a header,
+        each row is a label followed by the pixels.
     python : str
         The interpreter whose pip is used.
     patience : float
-        Seconds that pip may take in all.
+        Seconds that pip may take in total.
     """
 
     requirement: str
@@ -209,7 +209,7 @@ class Wheel:
             return self._rewrite(wheel, files, progress)
 
     def _download(self, folder: Path) -> Path:
-        """Let pip put the wheel into ``folder``, and check it."""
+        """Let pip download the wheel into ``folder``, and check it."""
         command = [
             self.python,
             "-P",

@@ -1,4 +1,4 @@
-"""Data files in folders: found raw or packed, checked against their SHA-256, and stored in one step."""
+"""Data files in folders: found raw or packed, checked against their SHA-256, and stored atomically."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _GZIP = b"\x1f\x8b"
 _CHUNK = 1 << 20
 _LEFTOVERS = ".*-ubyte.*.tmp"
 _STALE = 3600.0
-"""Seconds after which a temporary file belongs to no one: a file takes well under a second to write."""
+"""Seconds after which a temporary file is considered abandoned: writing a file takes well under a second."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class File:
 
 
 def find(file: File, folders: tuple[Path, ...]) -> Path | None:
-    """Return the first place where ``file`` lies, raw or as ``.gz``, or None."""
+    """Return the first location of ``file``, raw or as ``.gz``, or None."""
     for folder in folders:
         for path in (folder / file.name, folder / f"{file.name}.gz"):
             if os.path.isfile(path):  # unlike Path.is_file, False where a folder may not be looked into
@@ -60,12 +60,12 @@ def find(file: File, folders: tuple[Path, ...]) -> Path | None:
 
 
 def read(path: Path, file: File) -> bytes:
-    """Return the raw bytes of the file at ``path``, known to be those of ``file``.
+    """Return the raw bytes of the file at ``path``, checked to be those of ``file``.
 
     Raises
     ------
     DataError
-        If the file cannot be read, or its bytes are others; the message has both digests.
+        If the file cannot be read, or its bytes differ; the message has both digests.
     """
     try:
         with path.open("rb") as stream:
@@ -75,21 +75,21 @@ def read(path: Path, file: File) -> bytes:
 
 
 def check(stream: io.BufferedIOBase, file: File, where: str) -> bytes:
-    """Return the raw bytes in ``stream``, packed with gzip or not, known to be those of ``file``.
+    """Return the raw bytes in ``stream``, packed with gzip or not, checked to be those of ``file``.
 
     Parameters
     ----------
     stream : binary file
         Open for reading, at its beginning, and seekable. Its first bytes tell whether it is packed.
     file : File
-        What it has to be.
+        What it should be.
     where : str
-        What to call the stream in an error.
+        The stream's name in errors.
 
     Raises
     ------
     DataError
-        If the bytes are others; the message has both digests.
+        If the bytes differ; the message has both digests.
     """
     packed = stream.read(2) == _GZIP
     stream.seek(0)
@@ -97,9 +97,7 @@ def check(stream: io.BufferedIOBase, file: File, where: str) -> bytes:
     try:
         raw = source.read(file.size)
         digest, length = hashlib.sha256(raw), len(raw)
-        while length <= 2 * file.size + 2**26 and (
-            more := source.read(_CHUNK)
-        ):  # what is packed may unpack to anything
+        while length <= 2 * file.size + 2**26 and (more := source.read(_CHUNK)):  # packed data may unpack to anything
             digest.update(more)
             length += len(more)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
@@ -118,7 +116,7 @@ def check(stream: io.BufferedIOBase, file: File, where: str) -> bytes:
 
 
 def prepare(folder: Path) -> None:
-    """Make ``folder`` if need be, see that it can be written to, and clear away what killed writers left.
+    """Create ``folder`` if necessary, check that it is writable, and remove what killed writers left.
 
     Raises
     ------
@@ -135,10 +133,10 @@ def prepare(folder: Path) -> None:
 
 
 def write(folder: Path, name: str, raw: bytes) -> None:
-    """Store ``raw`` as ``folder/name`` in one step: at every moment the old file is there, or the new one.
+    """Store ``raw`` as ``folder/name`` atomically: at every moment either the old or the new file is there.
 
-    A process killed in the middle leaves a temporary file that no one reads; :func:`prepare` clears it away
-    after an hour. Processes that store the same file at the same time do not meet.
+    A killed process leaves a temporary file that nobody reads; :func:`prepare` removes it
+    after an hour. Processes that store the same file at the same time do not interfere.
 
     Raises
     ------
@@ -150,14 +148,14 @@ def write(folder: Path, name: str, raw: bytes) -> None:
 
 
 def _same(raw: bytes, path: Path) -> None:
-    """Refuse a file that does not hold what was written to it."""
+    """Refuse a file that does not contain what was written to it."""
     if path.read_bytes() != raw:
         raise DataError(f"what was written to {path} cannot be read back: the disk may be failing")
 
 
 @contextmanager
 def _storing(folder: Path) -> Iterator[None]:
-    """Turn the system's refusal to store something into an error that says what to do."""
+    """Turn the system's write errors into an error that says what to do."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The IDX file format of MNIST and its kin: read with every byte accounted for, and written."""
+"""The IDX file format of MNIST: read with every byte accounted for, and written."""
 
 from __future__ import annotations
 

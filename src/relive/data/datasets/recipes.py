@@ -1,4 +1,4 @@
-"""Data sets that are IDX files: what each is made of, where it comes from, and where it is kept."""
+"""Data sets stored as IDX files: their files, where they come from, and where they are kept."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Recipe:
-    """A data set that is four IDX files: what they are, and where they come from.
+    """A data set of four IDX files: what they are, and where they come from.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class Recipe:
         Its name, its sizes, and the SHA-256 of the raw files: training images, training labels, test images, test
         labels.
     sources : tuple of Source
-        Where the files come from, in the order they are asked.
+        Where the files come from, in the order in which they are tried.
     """
 
     facts: DatasetFacts
@@ -50,7 +50,7 @@ class Recipe:
         return tuple(File(*item, digest) for item, digest in zip(shapes.items(), self.facts.sha256, strict=True))
 
     def survey(self, data_dir: Path | str | None = None) -> list[Copy]:
-        """Return what lies in the data folder for each file, every byte checked.
+        """Return what the data folder has for each file, every byte checked.
 
         The files are looked for in the folder's own subfolder of the data set's name and then in the folder itself,
         raw and then as ``.gz``.
@@ -91,14 +91,14 @@ FASHION_MNIST = Recipe(
 
 @dataclass(frozen=True)
 class Copy:
-    """What lies in the data folder for one file of a data set.
+    """What the data folder has for one file of a data set.
 
     Parameters
     ----------
     file : File
         The file it should be.
     path : Path or None
-        Where it lies, or None if it is not there.
+        Where it is, or None if it is missing.
     raw : bytes
         Its raw bytes, checked; empty if there is a problem.
     problem : str
@@ -112,10 +112,10 @@ class Copy:
 
 
 def data_home(data_dir: Path | str | None = None) -> tuple[Path, bool]:
-    """Return the folder that data sets are kept in, and whether the user chose it.
+    """Return the folder for data sets, and whether the user chose it.
 
-    The user chooses it with ``data_dir`` or else with the environment variable ``RELIVE_DATA``; otherwise it
-    is the cache folder that the operating system has for ``relive``.
+    The user chooses it with ``data_dir`` or the environment variable ``RELIVE_DATA``; otherwise it
+    is the operating system's cache folder for ``relive``.
     """
     chosen = data_dir or os.environ.get("RELIVE_DATA")
     return (Path(chosen).expanduser(), True) if chosen else (_cache(), False)
@@ -129,7 +129,7 @@ def _cache() -> Path:
 
 
 def _copy(file: File, folders: tuple[Path, ...]) -> Copy:
-    """Return what lies in the folders for ``file``."""
+    """Return what the folders have for ``file``."""
     path = store.find(file, folders)
     if path is None:
         return Copy(file, None, problem=f"no {file.name} or {file.name}.gz there")
@@ -140,7 +140,7 @@ def _copy(file: File, folders: tuple[Path, ...]) -> Copy:
 
 
 def _fetch(recipe: Recipe, copies: Sequence[Copy], home: Path, chosen: bool, quiet: bool) -> dict[str, bytes]:
-    """Return the files of which there is no good copy, and store them."""
+    """Return the files without a good copy, and store them."""
     folder = home / recipe.facts.name
     bad = [copy for copy in copies if copy.problem]
     for copy in bad:
@@ -160,7 +160,7 @@ def _fetch(recipe: Recipe, copies: Sequence[Copy], home: Path, chosen: bool, qui
 
 
 def _ask(sources: Sequence[Source], name: str, files: Sequence[File], tried: str, quiet: bool) -> dict[str, bytes]:
-    """Return what the first source that has all ``files`` gives; ``tried`` is the data folder's answer."""
+    """Return the files from the first source that has them all; ``tried`` is the data folder's answer."""
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     answers = [tried]
@@ -170,7 +170,7 @@ def _ask(sources: Sequence[Source], name: str, files: Sequence[File], tried: str
     with Progress(*columns, console=messages, disable=hidden, transient=True) as progress:
         for source in sources:
             if not quiet:
-                messages.print(f"{name}: asking {source.label}")
+                messages.print(f"{name}: trying {source.label}")
             try:
                 return source.fetch(files, progress)
             except (DataError, OSError) as error:
@@ -184,7 +184,7 @@ def _ask(sources: Sequence[Source], name: str, files: Sequence[File], tried: str
 
 
 def console() -> Console:
-    """Return a console that writes to stderr and leaves paths and addresses as they are."""
+    """Return a console that writes to stderr and leaves paths and addresses unchanged."""
     from relive._util.console import Console
 
     return Console(sys.stderr, stderr=True)

@@ -1,4 +1,4 @@
-"""A data set by its name in the catalogue, or by the file, folder or loader of one's own that it is."""
+"""Data sets by name in the catalogue, or by the user's own file, folder or loader."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from relive.data.datasets.recipes import Copy, Recipe
 
 
 def load_data(name: str, data_dir: Path | str | None = None, *, quiet: bool = False) -> Dataset:
-    """Return a data set, fetching it first if it is not on this machine.
+    """Return a data set, downloading it first if it is not on this machine.
 
-    Files of data sets in the catalogue are taken from the data folder (see :func:`recipes.data_home`); those that are
-    not there are asked of each of the data set's sources in turn, and stored in the folder's subfolder ``name``.
-    Whatever the place, a file is used only if its raw bytes have the right SHA-256, which is checked at every load.
+    Files of data sets in the catalogue are taken from the data folder (see :func:`recipes.data_home`); missing ones
+    are requested from each of the data set's sources in turn, and stored in the folder's subfolder ``name``.
+    A file is used only if its raw bytes have the right SHA-256, which is checked at every load.
 
     Parameters
     ----------
     name : str
-        A name that ``relive data`` lists; or an NPZ, CSV or Parquet file, a folder of pictures with a sub-folder per
+        A name that ``relive data`` lists; or an NPZ, CSV or Parquet file, a folder of images with a sub-folder per
         class, or a function that returns a data set: ``my_file.py:load`` (see :mod:`relive.data.datasets.custom`).
     data_dir : Path or str, optional
-        Where to look first, and to store what is fetched, instead of the user's cache.
+        Where to look first and to store downloads, instead of the user's cache.
     quiet : bool
-        Whether to show no progress, nor what was held out for testing. A warning about a damaged cache is shown all
-        the same. All of it goes to stderr, and there is none when all files are in place.
+        Whether to hide progress and the note on held-out test samples. A warning about a damaged cache is always
+        shown. All of it goes to stderr, and there is none if all files are in place.
 
     Raises
     ------
     InputError
-        If there is no data set of that name, or it is none that can be learned.
+        If there is no data set with that name, or it cannot be learned.
     DataError
-        If a file in a folder that the user chose is damaged or another's: what the user put there is not
-        replaced. In the user's cache, such a file is fetched anew with a warning. Also if no source has the
+        If a file in a folder that the user chose is damaged or different: the user's files are never
+        replaced. In the user's cache, such a file is downloaded again with a warning. Also if no source has the
         files, or they cannot be stored.
 
     Examples
@@ -57,13 +57,13 @@ def load_data(name: str, data_dir: Path | str | None = None, *, quiet: bool = Fa
 
 
 def survey(name: str, data_dir: Path | str | None = None) -> list[Copy]:
-    """Return what lies in the data folder for each file of a data set in the catalogue; it need not have any."""
+    """Return what the data folder has for each file of a data set in the catalogue, possibly nothing."""
     loader = load_object(DATASETS[name].home)
     return loader.survey(data_dir) if isinstance(loader, Recipe) else []
 
 
 def digest_of_data(name: str) -> str:
-    """Return a short digest of a data set's contents; none of one in the catalogue, which has its own.
+    """Return a short digest of a data set's contents; empty for the catalogue's, which have their own.
 
     Raises
     ------

@@ -1,1 +1,1 @@
-"""One's own data: CSV, Parquet, NPZ and folders of pictures."""
+"""Readers for the user's own data: CSV, Parquet, NPZ and folders of images."""

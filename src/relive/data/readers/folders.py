@@ -1,4 +1,4 @@
-"""Samples from a folder of pictures, a sub-folder per class."""
+"""Samples from a folder of images, one sub-folder per class."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ if TYPE_CHECKING:
 
 EXTENSIONS = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".pgm", ".ppm")
 FORMATS = ("PNG", "JPEG", "BMP", "GIF", "TIFF", "WEBP", "PPM")
-LITTER = ("thumbs.db", "desktop.ini", "ehthumbs.db")  # left behind by systems that show folders
-SHOWN = 10  # unreadable pictures that are named
-ORIENTATION = 0x0112  # the tag in which a camera notes how it was held
+LITTER = ("thumbs.db", "desktop.ini", "ehthumbs.db")  # left behind by file managers
+SHOWN = 10  # unreadable images that are named
+ORIENTATION = 0x0112  # the EXIF tag for the camera's orientation
 
 
 def read_folder(path: Path, image: tuple[int, ...], needed: bool) -> Samples:
-    """Read all pictures of a folder, turned upright as the camera noted and brought to one size, as bytes.
+    """Read all images of a folder as bytes, rotated upright by their EXIF orientation and resized to one size.
 
     Parameters
     ----------
     path
         The folder. The names of its sub-folders are the classes.
     image
-        Height and width, and 3 for colour; without it pictures become grey.
+        Height and width, plus 3 for colour; otherwise images become grey.
     needed
-        Whether there must be classes. If not, the pictures may also lie in the folder itself.
+        Whether there must be classes. If not, images may also be in the folder itself.
     """
     loose = _pictures(path)
     folders = [entry for entry in _entries(path) if entry.is_dir()]
@@ -52,7 +52,7 @@ def read_folder(path: Path, image: tuple[int, ...], needed: bool) -> Samples:
     pixels = np.empty((len(files), *image), dtype=np.uint8)
     unreadable = []
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Pillow's, of oddities in what it can read all the same
+        warnings.simplefilter("ignore")  # Pillow's, about oddities in files that it can read
         for i, file in enumerate(files):
             try:
                 pixels[i] = _pixels(file, image)
@@ -60,7 +60,7 @@ def read_folder(path: Path, image: tuple[int, ...], needed: bool) -> Samples:
                 unreadable.append(f"{file.relative_to(path)}: {error}")
     if unreadable:
         more = [f"and {len(unreadable) - SHOWN} more"] if len(unreadable) > SHOWN else []
-        raise DataError("\n  ".join([f"{path} has pictures that cannot be read:", *unreadable[:SHOWN], *more]))
+        raise DataError("\n  ".join([f"{path} has images that cannot be read:", *unreadable[:SHOWN], *more]))
     counts = [len(pictures) for pictures in classes.values()]
     return Samples(
         pixels.reshape(len(files), -1),
@@ -71,20 +71,20 @@ def read_folder(path: Path, image: tuple[int, ...], needed: bool) -> Samples:
 
 
 def files_of(path: Path) -> list[Path]:
-    """Return all files below a folder, but for what is hidden and what file managers leave behind, by their names."""
+    """Return all files below a folder except hidden ones and those left by file managers, by name."""
     return sorted(_files_below(path), key=lambda file: file.relative_to(path).as_posix())
 
 
 def picture_shapes(path: Path) -> set[tuple[int, ...]]:
-    """Return the shapes that the pictures below a folder have: height and width, and 3 for colour.
+    """Return the shapes of the images below a folder: height and width, plus 3 for colour.
 
-    Those that cannot be read are left out: reading the folder names them.
+    Unreadable ones are skipped: reading the folder names them.
     """
     from PIL import Image
 
     shapes: set[tuple[int, ...]] = set()
     for file in filter(Path.is_file, filter(_is_picture, files_of(path))):
-        with contextlib.suppress(Exception), warnings.catch_warnings():  # Pillow has errors of every kind
+        with contextlib.suppress(Exception), warnings.catch_warnings():  # Pillow raises errors of every kind
             warnings.simplefilter("ignore")
             with Image.open(file, formats=FORMATS) as picture:
                 width, height = picture.size
@@ -95,7 +95,7 @@ def picture_shapes(path: Path) -> set[tuple[int, ...]]:
 
 
 def _entries(folder: Path) -> list[Path]:
-    """Return what a folder has, but for what is hidden and what file managers leave behind."""
+    """Return a folder's entries except hidden ones and those left by file managers."""
     return sorted(e for e in folder.iterdir() if not e.name.startswith(".") and e.name.lower() not in LITTER)
 
 
@@ -104,12 +104,12 @@ def _pictures(folder: Path) -> list[Path]:
 
 
 def _is_picture(path: Path) -> bool:
-    """Whether a path has the name of a picture; where a link leads to is not asked."""
+    """Return whether a path has an image's name; links are not followed."""
     return path.suffix.lower() in EXTENSIONS and not path.is_dir()
 
 
 def _check_all_are_seen(path: Path, folders: list[Path]) -> None:
-    """Refuse pictures that lie too deep to belong to a class; warn of files that are no pictures."""
+    """Refuse images too deep to belong to a class; warn about files that are not images."""
     inner = [entry for folder in folders for entry in _entries(folder)]
     deeper = [file for entry in inner if entry.is_dir() for file in _files_below(entry)]
     buried = next(filter(_is_picture, deeper), None)
@@ -140,7 +140,7 @@ def _known() -> str:
 
 
 def _pixels(file: Path, image: tuple[int, ...]) -> Array:
-    """Read one picture."""
+    """Read one image."""
     from PIL import Image, UnidentifiedImageError
 
     if file.exists() and not file.is_file():
@@ -155,7 +155,7 @@ def _pixels(file: Path, image: tuple[int, ...]) -> Array:
         raise DataError("it is a link to a missing file") from None
     except OSError as error:
         raise DataError(error.strerror or str(error)) from error
-    except Exception as error:  # Pillow has errors of every kind for what is damaged
+    except Exception as error:  # Pillow raises errors of every kind for damaged files
         raise DataError(str(error)) from error
     picture = _in_bytes(picture)
     if picture.has_transparency_data:
@@ -167,12 +167,12 @@ def _pixels(file: Path, image: tuple[int, ...]) -> Array:
 
 
 def _upright(picture: Image) -> Image:
-    """Turn a picture as its camera noted, whatever else may be wrong in the camera's notes."""
+    """Rotate an image upright by its EXIF orientation, whatever else is wrong with its EXIF data."""
     from PIL.Image import Transpose
 
     try:
         noted = picture.getexif().get(ORIENTATION)
-    except Exception:  # damaged notes say nothing: every viewer shows such a picture as it is
+    except Exception:  # ignore damaged EXIF data, as image viewers do
         noted = None
     turns = {
         2: Transpose.FLIP_LEFT_RIGHT,
@@ -187,7 +187,7 @@ def _upright(picture: Image) -> Image:
 
 
 def _in_bytes(picture: Image) -> Image:
-    """Bring pixels of 16 bits to 8; Pillow itself would cut off all but the darkest."""
+    """Convert 16-bit pixels to 8 bits; Pillow itself would clip all but the darkest."""
     from PIL import Image
 
     if picture.mode.startswith("I;16") or picture.mode in ("I", "F"):

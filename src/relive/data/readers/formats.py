@@ -1,4 +1,4 @@
-"""One's own data: what there is to read, by the kind of file."""
+"""Reading the user's own data, by file type."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ def read_any(
     task_column: str | None = None,
     text_labels: bool = False,
 ) -> Samples:
-    """Read samples from a CSV, Parquet or NPZ file, or from a folder of pictures.
+    """Read samples from a CSV, Parquet or NPZ file, or from a folder of images.
 
     Parameters
     ----------
     path
         The file or the folder.
     needed
-        Whether there must be labels. If not, a column of labels that is empty counts for none.
+        Whether there must be labels. If not, an empty label column counts as none.
     label
-        The column of labels, for a table.
+        The label column of a table.
     x, y
         The arrays of samples and labels, for NPZ.
     image
-        The size that pictures are brought to, for a folder: height and width, and 3 for colour.
+        The size that images in a folder are resized to: height and width, plus 3 for colour.
     task_column
         The column, or array, with each sample's task.
     text_labels
-        Whether the labels of a CSV file stay strings even if all of them are numbers.
+        Whether labels of a CSV file stay strings even if all of them are numbers.
     """
     name = path.name.lower()
     try:
@@ -47,7 +47,7 @@ def read_any(
                 raise InputError(f"{path} is a folder of images: it has no column {task_column!r}")
             return read_folder(path, image, needed)
         if not path.exists():
-            loader = "; a loader is for relive run and compare, here give a file or a folder" if ":" in name else ""
+            loader = "; loaders are for relive run and compare, give a file or folder here" if ":" in name else ""
             raise InputError(f"there is no file or folder {path}{loader}")
         if not path.is_file():
             raise InputError(

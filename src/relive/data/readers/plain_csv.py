@@ -1,7 +1,7 @@
 """Small CSV files of plain numbers without pandas, whose import takes longer than reading them.
 
-Whatever is not plain (a missing value, a text, a row too long) is left to :func:`relive.data.readers.tables.read_csv`,
-which can read more, and says what is wrong.
+Anything that is not plain (a missing value, text, a row that is too long) is left to
+:func:`relive.data.readers.tables.read_csv`, which can read more, and reports what is wrong.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
 def read_plain_csv(path: Path, label: str, task_column: str | None, text_labels: bool) -> Samples | None:
-    """Return the samples of a CSV file that need not have labels, or None if it is large or not plain.
+    """Return the samples of a CSV file whose labels are optional, or None if it is large or not plain.
 
     The parameters are those of ``read_csv``.
     """
@@ -36,7 +36,7 @@ def read_plain_csv(path: Path, label: str, task_column: str | None, text_labels:
 def samples_in(
     names: list[str], rows: list[list[str]], label: str, task_column: str | None, text_labels: bool
 ) -> Samples | None:
-    """Return the samples of a table of texts, or None if it is not plain."""
+    """Return the samples of a table of strings, or None if it is not plain."""
     features = [i for i, name in enumerate(names) if name not in (label, task_column)]
     whole = all(names) and len(set(names)) == len(names) and all(len(row) == len(names) for row in rows)
     if not whole or not rows or not features or (task_column is not None and task_column not in names):

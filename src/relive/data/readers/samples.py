@@ -1,4 +1,4 @@
-"""Samples of one's own, wherever they were read from."""
+"""The user's own samples, wherever they were read from."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Samples:
-    """What a file or a folder holds.
+    """The contents of a file or folder.
 
     Attributes
     ----------
@@ -28,9 +28,9 @@ class Samples:
     names
         Of the features, for a table.
     files
-        Where each sample was read from, for a folder of pictures.
+        The file of each sample, for a folder of images.
     image
-        Height, width and, in colour, 3: what the features are when they are a picture's pixels.
+        Height, width and, in colour, 3, if the features are an image's pixels.
     tasks
         The task of each sample, if a column has it.
     """
@@ -44,7 +44,7 @@ class Samples:
 
 
 def check_shape(shape: tuple[int, ...], what: str) -> None:
-    """Refuse arrays of a shape that means nothing here, rather than take them for plain features.
+    """Refuse arrays of an unsupported shape, rather than treat them as plain features.
 
     >>> check_shape((480, 3, 12, 20), "X")
     Traceback (most recent call last):
@@ -57,12 +57,12 @@ def check_shape(shape: tuple[int, ...], what: str) -> None:
     if len(shape) == 4 and shape[1] in (1, 3):
         advice = "colours come last, X.transpose(0, 2, 3, 1)"
     elif len(shape) == 4 and shape[3] == 4:
-        advice = "a picture has no more than 3 channels, X[..., :3] leaves out the transparency"
+        advice = "an image has at most 3 channels, X[..., :3] drops the transparency"
     raise InputError(f"{what} is {shape}: {advice}")
 
 
 def numbers(values: Array, what: str) -> Array:
-    """Return features as float64, float32 or uint8, whichever is nearest to what they are."""
+    """Return features as float64, float32 or uint8, whichever is closest to their type."""
     if values.dtype in (np.uint8, np.float32, np.float64):
         return values
     if values.dtype.kind not in "biuf":
@@ -88,7 +88,7 @@ def labels(values: Array, what: str) -> Array:
 
 
 def blank(values: Array) -> npt.NDArray[np.bool_]:
-    """Return where there is no value, (n,): None, not a number, or a string of nothing but spaces.
+    """Return where values are missing, (n,): None, NaN, or blank strings.
 
     >>> blank(np.array(["x", "", " "])).tolist(), blank(np.array([0.0, np.nan])).tolist()
     ([False, True, True], [False, True])
@@ -103,14 +103,14 @@ def _nothing(value: Any) -> bool:
 
 
 def check_filled(values: Array, what: str) -> None:
-    """Refuse labels or tasks of which one is not there."""
+    """Refuse labels or tasks with missing values."""
     missing = blank(values)
     if missing.any():
         raise InputError(f"{what} has a missing value in row {int(missing.argmax()) + 1}")
 
 
 def parsed(texts: list[str]) -> Array:
-    """Return labels that were written in a file as numbers or booleans, or as they are if that would change any.
+    """Return labels from a file as numbers or booleans, or unchanged if converting would alter any.
 
     >>> parsed(["1", "2"]).tolist(), parsed(["01", "1"]).tolist(), parsed(["True", "False"]).tolist()
     ([1, 2], ['01', '1'], [True, False])
@@ -124,7 +124,7 @@ def parsed(texts: list[str]) -> Array:
 
 
 def text_array(texts: Sequence[str], what: str = "a label") -> Array:
-    r"""Return texts as an array, each as it is: NumPy cuts off a NUL character at a text's end, so there may be none.
+    r"""Return strings as an array, unchanged: NumPy cuts off trailing NUL characters, so these are refused.
 
     >>> text_array(["a\0", "a"])
     Traceback (most recent call last):
@@ -138,7 +138,7 @@ def text_array(texts: Sequence[str], what: str = "a label") -> Array:
 
 
 def number(text: str) -> int | float | None:
-    """Return the number that is written in just this way, None if there is none.
+    """Return the number that is written in exactly this way, None if there is none.
 
     >>> number("7"), number("0.5"), number("07"), number("1e5"), number("nan")
     (7, 0.5, None, None, None)
@@ -154,9 +154,9 @@ def number(text: str) -> int | float | None:
 
 
 def exact(values: list[Any], types: Sequence[npt.DTypeLike] = ()) -> Array | None:
-    """Return values as an array of the first of some types that keeps each as it is, None if there is no such type.
+    """Return values as an array of the first type that keeps each of them exactly, None if there is none.
 
-    The types are those of whole or of other numbers, if none are given.
+    By default the types are those of whole numbers and of other numbers.
     """
     whole = all(isinstance(value, int) for value in values)
     for dtype in types or ((np.int64, np.uint64) if whole else (np.float64,)):

@@ -1,4 +1,4 @@
-"""Samples from CSV and Parquet, with a column of labels, and from arrays in an NPZ file."""
+"""Samples from CSV and Parquet, with a label column, and from arrays in an NPZ file."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from relive.data.readers.samples import Array, Samples, blank, check_filled, che
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
-FIT = "relive fit, predict and evaluate"  # which have options for names; a run's data set has none
+FIT = "relive fit, predict and evaluate"  # these have options for names; a run's data set does not
 LARGEST = sys.float_info.max
 MISSING = ["", "NA", "N/A", "#N/A", "n/a", "NaN", "nan", "-nan", "-NaN", "NULL", "null", "None", "<NA>"]
 
@@ -35,14 +35,14 @@ MISSING = ["", "NA", "N/A", "#N/A", "n/a", "NaN", "nan", "-nan", "-NaN", "NULL",
 def read_csv(
     path: Path, label: str, needed: bool, task_column: str | None = None, text_labels: bool = False
 ) -> Samples:
-    """Read a CSV file with a line of column names; a class may well be called NA there, or None.
+    """Read a CSV file with a header line; NA or None may well be class names there.
 
     Parameters
     ----------
     path
         Ends with .csv or .csv.gz.
     label
-        The column of labels.
+        The label column.
     needed
         Whether that column must be there, and filled in.
     task_column
@@ -60,7 +60,7 @@ def read_csv(
     texts = [name for name in (label, task_column) if name in names]
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("error", pandas.errors.ParserWarning)  # lines longer than the first would be cut off
+            warnings.simplefilter("error", pandas.errors.ParserWarning)  # longer lines would be cut off silently
             table = pandas.read_csv(
                 path,
                 encoding="utf-8-sig",
@@ -91,18 +91,18 @@ def read_parquet(path: Path, label: str, needed: bool, task_column: str | None =
         table = pandas.read_parquet(path, engine="pyarrow").reset_index(drop=True)
     except InputError:
         raise
-    except Exception as error:  # Arrow has errors of many kinds for what is damaged
+    except Exception as error:  # Arrow raises errors of many kinds for damaged files
         raise DataError(f"{path} is not a readable Parquet file: {_in_one_line(error)}") from error
     return _samples(table.rename(columns=str), path, label, needed, task_column)
 
 
 def read_npz(path: Path, x: str, y: str, needed: bool, task_array: str | None = None) -> Samples:
-    """Read samples (n, features), or pictures (n, height, width[, 3]), and labels (n,) from a NumPy file.
+    """Read samples (n, features), or images (n, height, width[, 3]), and labels (n,) from a NumPy file.
 
     Parameters
     ----------
     path
-        What ``numpy.savez`` wrote; nothing in it is ever run.
+        Written by ``numpy.savez``; nothing in it is ever executed.
     x, y
         Names of the two arrays.
     needed
@@ -134,7 +134,7 @@ def read_npz(path: Path, x: str, y: str, needed: bool, task_array: str | None = 
 
 
 def array_names(path: Path) -> list[str]:
-    """Return what the arrays of an NPZ file are called; none if it cannot be read, which reading it explains."""
+    """Return the names of the arrays in an NPZ file; empty if it cannot be read, which reading it explains."""
     try:
         with zipfile.ZipFile(path) as file:
             return [name.removesuffix(".npy") for name in file.namelist()]
@@ -154,7 +154,7 @@ def _arrays(path: Path, x: str, y: str, wanted: list[str]) -> dict[str, Array]:
     if not start.startswith((b"PK\x03\x04", b"PK\x05\x06")):  # NumPy would offer to run it as a pickle
         raise DataError(f"{path} is damaged or not a NumPy file: it does not start like a file written by numpy.savez")
     try:
-        # opened here, since NumPy leaves a file open that is no archive
+        # opened here, since NumPy leaves a file open that is not an archive
         with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
             size = sum(about.file_size for about in file.zip.infolist())
             if size > memory() // 2:
@@ -167,7 +167,7 @@ def _arrays(path: Path, x: str, y: str, wanted: list[str]) -> dict[str, Array]:
         raise
     except MemoryError as error:
         raise DataError(f"{path} is damaged or needs more memory than there is: {error}") from error
-    except Exception as error:  # zipfile, NumPy and each kind of compression have their own for what is damaged
+    except Exception as error:  # zipfile, NumPy and each kind of compression have their own errors
         raise DataError(f"{path} is damaged or not a NumPy file: {_in_one_line(error)}") from error
 
 
@@ -187,13 +187,11 @@ def _array(file: Any, name: str, path: Path) -> Array:
 
 
 def _samples(table: DataFrame, path: Path, label: str, needed: bool, task_column: str | None) -> Samples:
-    """Take a table apart into features, labels and tasks."""
+    """Split a table into features, labels and tasks."""
     columns = list(table.columns)
     for name in (label if needed else None, task_column):
         if name is not None and name not in columns:
-            hint = (
-                f"; call the column of labels {label!r}, or give {FIT} its name with --label" if name == label else ""
-            )
+            hint = f"; name the label column {label!r}, or pass its name to {FIT} with --label" if name == label else ""
             raise InputError(f"{path} has no column {name!r}: it has {_listed(columns)}{hint}")
     if not len(table):
         raise InputError(f"{path} has no rows")
@@ -211,7 +209,7 @@ def _samples(table: DataFrame, path: Path, label: str, needed: bool, task_column
 
 
 def _answers(values: Array | None, what: str, needed: bool) -> Array | None:
-    """Return labels; where they are not needed, those of which none is filled in are as good as not there."""
+    """Return labels; if they are optional, labels that are all empty count as none."""
     if values is None or (not needed and blank(values).all()):
         return None
     return labels(values, what)
@@ -223,7 +221,7 @@ def _tasks(values: Array, what: str) -> tuple[Any, ...]:
 
 
 def _objects(column: Series[Any]) -> Array:
-    """Return a column's values as Python has them, None for those that are missing."""
+    """Return a column's values as Python objects, None for missing ones."""
     values: Array = column.astype(object).where(column.notna(), None).to_numpy()
     return values
 
@@ -254,7 +252,7 @@ def _features(table: DataFrame, path: Path) -> Array:
 
 
 def _is_number(value: Any) -> bool:
-    """Whether it is a number of those that NumPy has no type for: of more than 64 bits, or decimal."""
+    """Return whether it is a number for which NumPy has no type: more than 64 bits, or decimal."""
     return isinstance(value, int | float | Decimal) and -LARGEST <= value <= LARGEST
 
 
@@ -270,8 +268,8 @@ def _zipped(path: Path) -> bool:
 
 
 def _check_unpacked(path: Path) -> None:
-    """Refuse a packed file that unpacks to more than the memory there is, which a few megabytes can."""
-    most, size = memory() // 4, 0  # a table takes several times the room of its text
+    """Refuse a packed file that unpacks to more than fits into memory, as a few megabytes can."""
+    most, size = memory() // 4, 0  # a table takes several times the memory of its text
     try:
         with gzip.open(path) as file:
             while more := len(file.read(2**20)):
@@ -284,7 +282,7 @@ def _check_unpacked(path: Path) -> None:
 
 @contextmanager
 def _lines(path: Path) -> Iterator[Iterator[list[str]]]:
-    """Open a CSV file, and give the values of each line that is not blank."""
+    """Open a CSV file, and yield the values of each line that is not blank."""
     try:
         opened = gzip.open if _zipped(path) else open
         with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
@@ -296,7 +294,7 @@ def _lines(path: Path) -> Iterator[Iterator[list[str]]]:
 
 
 def _header(path: Path) -> list[str]:
-    """Return the column names of a CSV file, each of which must be there once."""
+    """Return the column names of a CSV file; each must be present and unique."""
     with _lines(path) as lines:
         names = next(lines, [])
     if not names:
@@ -315,7 +313,7 @@ def _header(path: Path) -> list[str]:
 
 
 def _check_different(names: list[str], path: Path) -> None:
-    """Refuse two columns of one name."""
+    """Refuse duplicate column names."""
     for name, times in Counter(names).items():
         if times > 1:
             raise InputError(f"{path} has two columns named {name!r}: give each its own name")
@@ -341,7 +339,7 @@ def _column_of(array: Array, n: int, name: str, path: Path) -> Array:
 
 
 def _first_text(column: Series[Any]) -> str:
-    """Say which value of a column is no number."""
+    """Describe the first value of a column that is not a number."""
     if column.dtype.kind not in "OU" and str(column.dtype) not in ("str", "string", "category"):
         return f"it has type {column.dtype}"
     values = column.tolist()
@@ -363,18 +361,18 @@ def _listed(names: list[str], most: int = 20) -> str:
 
 
 def _in_one_line(error: BaseException) -> str:
-    """Return the first line of what an error says."""
+    """Return the first line of an error message."""
     return next(iter(str(error).splitlines()), type(error).__name__)
 
 
 def _hint(name: str, x: str, y: str) -> str:
-    hints = {x: f"; call the samples {x!r}, or give {FIT} their name with --x"}
-    hints[y] = f"; call the labels {y!r}, or give {FIT} their name with --y"
+    hints = {x: f"; name the samples {x!r}, or pass their name to {FIT} with --x"}
+    hints[y] = f"; name the labels {y!r}, or pass their name to {FIT} with --y"
     return hints.get(name, "")
 
 
 def _needed(name: str) -> Any:
-    """Import a package that not everybody has."""
+    """Import an optional package."""
     try:
         return importlib.import_module(name)
     except ImportError as error:
