@@ -83,7 +83,7 @@ class Domain:
         self._count(part, 1)
 
     def unlearn(self, part: Part, rows: Tensor) -> None:
-        """Take back some rows of one of the tasks."""
+        """Unlearn some rows of one of the tasks."""
         self.form.unlearn(self.net, replace(part, task=self.tasks.index(part.task)), rows)
         self._count(replace(part, examples=part.examples.take(rows)), -1)
 
@@ -110,7 +110,7 @@ class Domains(Method):
         self.random_state_ = rng.get_state()
         width = self._form().width(problem.sizes)
         net = Classifier(replace(problem.sizes, units=1, hidden=width), rng).requires_grad_(False)
-        self.encoder_: nn.Module = net.encoder  # never adapted: what the domains' encoders begin with; the rest is idle
+        self.encoder_: nn.Module = net.encoder  # never adapted: the domains' encoders start from it; the rest is idle
         self.frozen_ = sum(t.numel() for t in net.state_dict().values())
         return net
 
@@ -118,7 +118,7 @@ class Domains(Method):
         return Discriminant(max(self.numbers - CLASSES * 2 * self.problem.sizes.inputs, 1.0))
 
     def _network(self, form: Discriminant, tasks: Sequence[int]) -> Classifier:
-        """Return a new network for the closed form of these tasks, and make that ready for it."""
+        """Create a network for the closed form of these tasks, and prepare the closed form for it."""
         scenario = self.problem.scenario.only(tasks)
         problem = replace(self.problem, scenario=scenario, sizes=replace(self.problem.sizes, units=scenario.width))
         rng = torch.Generator()
@@ -126,7 +126,7 @@ class Domains(Method):
         return form.build(problem, rng).to(problem.device).eval()
 
     def _domain(self, tasks: Sequence[int]) -> Domain:
-        """Return a domain that has learned nothing."""
+        """Return an untrained domain."""
         form = self._form()
         net = self._network(form, tasks)
         fill(net.encoder, self.encoder_.state_dict())
@@ -134,7 +134,7 @@ class Domains(Method):
         return Domain(list(tasks), form, net, Sums(zeros[:, 0].clone(), zeros, None))
 
     def _join(self, domain: Domain, task: int) -> None:
-        """Make a domain ready for one more task."""
+        """Prepare a domain for one more task."""
         domain.tasks.append(task)
         learned, domain.net = domain.net.state_dict(), self._network(domain.form, domain.tasks)
         fill(domain.net, learned)
@@ -155,7 +155,7 @@ class Domains(Method):
         next(domain for domain in self.domains_ if part.task in domain.tasks).unlearn(part, rows)
 
     def _home_of(self, part: Part) -> Domain:
-        """Return the domain that a new task joins, or the one that it begins."""
+        """Return the domain that a new task joins or starts."""
         rng = stream(0, "telling domains apart")
         rows = torch.randperm(len(part.examples), generator=rng)[:LOOK].to(part.examples.labels.device)
         x, label = part.examples.inputs(rows).double(), part.examples.labels[rows]
@@ -168,7 +168,7 @@ class Domains(Method):
         return home
 
     def _told_apart(self, x: Tensor, label: Tensor, known: Tensor, rng: torch.Generator) -> bool:
-        """Return whether samples are seen to belong to none of the domains, and the domains' not to belong here."""
+        """Return whether the samples belong to none of the domains, and the domains' samples not to the new task."""
         if min(len(x), *(float(domain.moments.n) for domain in self.domains_)) < LEAST:
             return False
         half = len(x) // 2
@@ -193,7 +193,7 @@ class Domains(Method):
             domain.form.settle(domain.net)
 
     def _log_domains(self, x: Tensor, task: Tensor) -> Tensor:
-        """Return log p(k|x), (n, domains); in Task-IL the task says it."""
+        """Return log p(k|x), (n, domains); in Task-IL it follows from the task."""
         if self.problem.scenario.needs_task:
             theirs = [torch.isin(task, torch.tensor(domain.tasks, device=x.device)) for domain in self.domains_]
             return torch.where(torch.stack(theirs, 1), 0.0, OFF)

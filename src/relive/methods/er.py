@@ -1,15 +1,15 @@
-r"""Experience replay: keep a few real samples, and train on a batch of them beside each batch of new ones.
+r"""Experience replay: store a few real samples, and train on a batch of them with each batch of new ones.
 
 .. math:: \tfrac1N L_\text{current} + (1 - \tfrac1N) L_\text{kept}
 
-A-GEM keeps the same samples and uses them otherwise: the step must not raise their loss. With g the gradient of the
-current rows' loss and r that of a batch of kept ones,
+A-GEM stores the same samples but uses them differently: a step must not increase their loss. With g the gradient of the
+current rows' loss and r that of a batch of stored ones,
 
 .. math:: g \leftarrow g - \frac{g \cdot r}{r \cdot r} r \qquad \text{if } g \cdot r < 0
 
 Rolnick et al. (2019), "Experience replay for continual learning", NeurIPS; Chaudhry et al. (2019), "Efficient lifelong
-learning with A-GEM", ICLR. Departures: what is kept is a random sample of each class, with equal shares of a budget
-for all classes met; the loss of kept samples has the weight that generated ones have in generative replay.
+learning with A-GEM", ICLR. Deviations: a random sample of each class is stored, with equal shares of a budget
+for all classes seen; the loss of stored samples has the weight that generated ones have in generative replay.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from relive.networks import Classifier, trainable
 class KeepsRandomSamples(Method):
     """What the two methods share: a buffer with a random sample of every class.
 
-    Every sample gets a random number once, and a class keeps those with the lowest: a uniform sample of all that was
-    ever met of it, however it came.
+    Every sample gets a random number once, and a class keeps those with the lowest: a uniform sample of everything
+    ever seen of it, however it arrived.
     """
 
     def __init__(self, budget: float = 200) -> None:
@@ -85,7 +85,7 @@ class ER(KeepsRandomSamples):
 
 
 class AGEM(KeepsRandomSamples):
-    """Leave out of a step what would raise the loss of kept samples.
+    """Project out of each step what would increase the loss of stored samples.
 
     Both gradients come from one forward pass.
     """

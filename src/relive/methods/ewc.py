@@ -1,4 +1,4 @@
-r"""Elastic Weight Consolidation: hold parameters where they were, each as strongly as earlier tasks need it.
+r"""Elastic Weight Consolidation: pull parameters back to their old values, each as strongly as earlier tasks need it.
 
 EWC adds one quadratic term per past task, anchored where that task ended:
 
@@ -9,9 +9,9 @@ term, anchored after the last task, with a running sum :math:`\tilde F^{(k)} = \
 
 .. math:: \lambda \sum_i \tilde F^{(K-1)}_{ii} (\theta_i - \hat\theta^{(K-1)}_i)^2
 
-Schwarz et al. (2018), "Progress & Compress", ICML; Huszár (2018), PNAS 115. Departures: F is the diagonal over the
-task's whole training set. As run (the default) it is of predicted labels and divided by N − 1, and online EWC's term
-has a further factor ½γ; the fidelity choices are ``fisher_labels``, ``fisher_divisor`` and ``online_ewc``.
+Schwarz et al. (2018), "Progress & Compress", ICML; Huszár (2018), PNAS 115. Deviations: F is the diagonal over the
+task's whole training set. In ``as_run`` (the default) it uses predicted labels and is divided by N − 1, and online EWC
+has an extra factor ½γ; the fidelity choices are ``fisher_labels``, ``fisher_divisor`` and ``online_ewc``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from relive.networks.fisher import fisher_sum
 
 
 def fisher(net: Classifier, learned: Sequence[Part], seen: int, problem: Problem, chunk: int = 1000) -> list[Tensor]:
-    """Return the Fisher information of what was learned, one tensor per parameter of the network that is not frozen."""
+    """Return the Fisher information of what was learned, one tensor per parameter that is not frozen."""
     scenario, fidelity = problem.scenario, problem.fidelity
     total: dict[str, Tensor] = {}
     for part in learned:
@@ -46,12 +46,12 @@ def fisher(net: Classifier, learned: Sequence[Part], seen: int, problem: Problem
 
 
 def copies(net: Classifier) -> list[Tensor]:
-    """Return the values of all parameters as they are now, without the frozen ones."""
+    """Return the current values of all parameters except frozen ones."""
     return [p.detach().clone() for p in trainable(net)]
 
 
 def enlarged(tensors: list[Tensor], net: Classifier) -> list[Tensor]:
-    """Return a tensor per parameter with zeros for the rows that the parameter has got since."""
+    """Return one tensor per parameter, padded with zeros for rows that the parameter has gained."""
     large = [t.new_zeros(p.shape) for t, p in zip(tensors, trainable(net) if tensors else (), strict=True)]
     for t, zeros in zip(tensors, large, strict=True):
         zeros[tuple(map(slice, t.shape))] = t
@@ -59,9 +59,9 @@ def enlarged(tensors: list[Tensor], net: Classifier) -> list[Tensor]:
 
 
 class EWC(Method):
-    """One quadratic penalty per past task; a sum of quadratics is a quadratic, so it is kept and computed as one.
+    """One quadratic penalty per past task; a sum of quadratics is a quadratic, so it is stored and computed as one.
 
-    Its minimum is kept in float64: in float32 it would be rounded by as much as parameters move under a strong penalty.
+    Its minimum is stored in float64: float32 would round it by as much as parameters move under a strong penalty.
     """
 
     facts: ClassVar = METHODS["ewc"]
@@ -74,7 +74,7 @@ class EWC(Method):
     def before_task(self, net: Classifier, known: int) -> None:
         self.penalty_ = None
         if self.fisher_:
-            newest = copies(net)  # θ̂ of the task before
+            newest = copies(net)  # θ̂ of the previous task
             offsets = [(a - p).float() for a, p in zip(self.anchor_, newest, strict=True)]
             self.penalty_ = QuadraticPenalty(self.fisher_, newest, offsets)
 
@@ -112,7 +112,7 @@ class EWC(Method):
 
     @staticmethod
     def upgraded(state: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Until 0.1 anchors were float32, and the sum's constant was kept."""
+        """Until 0.1 anchors were float32, and the sum's constant was stored."""
         old = [name for name, t in state.items() if name.startswith("anchor") and t.dtype == torch.float32]
         return {name: t.double() if name in old else t for name, t in state.items() if name != "rest"}
 

@@ -1,15 +1,15 @@
-r"""Generative classification: a small VAE for every class, and the class whose VAE finds an input most likely.
+r"""Generative classification: a small VAE for every class; the class whose VAE finds an input most likely wins.
 
 .. math:: \hat c = \arg\max_c \; p(x|c) \, p(c)
 
-p(x|c) is estimated with S importance samples, and p(c) is the same for all classes. A class is learned by its own VAE
-from its own inputs, and no other VAE takes part: there is nothing to forget. What grows is the network, by a VAE per
-class.
+p(x|c) is estimated with S importance samples, and p(c) is the same for all classes. Each class is learned by its own
+VAE from its own inputs, and no other VAE is involved: there is nothing to forget. What grows is the network, by one VAE
+per class.
 
 van de Ven, Li & Tolias (2021), "Class-incremental learning with generative classifiers", CVPR Workshops. Sizes are
-theirs for MNIST: two hidden layers of 85 units, 5 latent variables. Departures: S is 10 by default, as in their code,
-where the published number has 10,000; the rows of a step are divided over the classes of a task, where they trained one
-class after the other with as many rows in all; Adam's count of steps is that of all VAEs together. It was made for
+theirs for MNIST: two hidden layers of 85 units, 5 latent variables. Deviations: S is 10 by default, as in their code,
+where the published number uses 10,000; the rows of a step are divided among the classes of a task, where they trained
+one class after the other with as many rows in total; Adam's step count is shared by all VAEs. It was designed for
 Class-IL; in Task-IL only the task's classes compete, and in Domain-IL a unit stands for all its classes together.
 """
 
@@ -67,7 +67,7 @@ class GenerativeClassification(Method):
 
     @torch.no_grad()
     def after_step(self, theta: list[Tensor], gradient: list[Tensor]) -> None:
-        """Put back what an optimizer's momentum has moved of the VAEs that had no rows in this step."""
+        """Undo what an optimizer's momentum changed in VAEs that had no rows in this step."""
         per_vae = len(theta) // self.n_classes_
         for i, (p, held) in enumerate(zip(theta, self.held_, strict=True)):
             if i // per_vae in self.trained_:
@@ -91,7 +91,7 @@ class GenerativeClassification(Method):
 
 
 def per_class(net: Classifier) -> VAEPerClass:
-    """Return the network as the one that it must be."""
+    """Return the network, checked to be of the required type."""
     if not isinstance(net, VAEPerClass):
         raise TypeError(f"{type(net).__name__} has no VAE for each class")
     return net

@@ -1,18 +1,18 @@
 r"""Generative replay: relive earlier tasks by generating their inputs. DGR, DGR+distill and RtF.
 
-Inputs come from a generator as the task before left it, targets from the main model of then; the loss is
+Inputs come from the generator as the previous task left it, targets from the main model of that time; the loss is
 
 .. math:: \tfrac1N L_\text{current} + (1 - \tfrac1N) L_\text{replay}
 
 The three methods differ in two switches. *Soft targets?* DGR replays the most likely class, DGR+distill and RtF its
-probabilities. *One network?* DGR trains a VAE beside the classifier, on the same rows; in RtF the generator is the main
-model's own feedback connections: the classifier's hidden layers are the encoder, and a single pass serves both.
+probabilities. *One network?* DGR trains a VAE next to the classifier, on the same rows; in RtF the generator is the
+main model's own feedback connections: the classifier's hidden layers are the encoder, and a single pass serves both.
 
 Shin et al. (2017), "Continual learning with deep generative replay", NeurIPS; van de Ven & Tolias (2018), "Generative
 replay with feedback connections as a general strategy for continual learning". In Task-IL the main model replays
 ⌈128/(N−1)⌉ rows for each earlier task, which may be a few more than 128, and DGR's generator exactly 128 of them.
-Departure: DGR's two networks take their steps together, on the same drawn rows; they share no parameter, so it is the
-same method. As run (the default), the VAE's loss is divided by the number of pixels (``generative_loss``) and
+Deviation: DGR's two networks take their steps together, on the same rows; they share no parameters, so it is the
+same method. In ``as_run`` (the default), the VAE's loss is divided by the number of pixels (``generative_loss``) and
 distillation by that of active classes (``distillation_loss``).
 """
 
@@ -52,7 +52,7 @@ class GenerativeReplay(Method):
         return network(problem.sizes, rng)
 
     def usual_temperature(self, n_classes: int) -> float:
-        return math.sqrt(2)  # what is replayed is answered surer than it should be
+        return math.sqrt(2)  # replay makes the network overconfident
 
     def before_task(self, net: Classifier, known: int) -> None:
         self.teacher_ = copy.deepcopy(generative(net)).requires_grad_(False)
@@ -68,7 +68,7 @@ class GenerativeReplay(Method):
         rows = label(self.teacher_, x, None, group, self.known_, seen, self.problem, self.soft)
         if self.one_network or len(x) == self.problem.batch_size:
             return rows
-        n = self.problem.batch_size  # a generator of its own replays no more than that
+        n = self.problem.batch_size  # a separate generator replays no more than that
         generated = (torch.arange(len(x), device=x.device) < n) & (rows.weight > 0)
         return replace(rows, generated=generated / n)
 
@@ -82,14 +82,14 @@ class GenerativeReplay(Method):
 
 
 def generative(net: Classifier) -> GenerativeClassifier:
-    """Return the network as the generative one that it must be."""
+    """Return the network, checked to be generative."""
     if not isinstance(net, GenerativeClassifier):
         raise TypeError(f"{type(net).__name__} cannot generate: it has no feedback connections and no generator")
     return net
 
 
 def reconstructing(net: Classifier) -> ReconstructingClassifier:
-    """Return the network as the one that classifies and reconstructs in one pass."""
+    """Return the network, checked to classify and reconstruct in one pass."""
     if not isinstance(net, ReconstructingClassifier):
         raise TypeError(f"{type(net).__name__} does not reconstruct what it classifies")
     return net

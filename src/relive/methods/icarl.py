@@ -1,20 +1,20 @@
-r"""iCaRL: exemplars chosen by herding, distillation, and the nearest mean of exemplars as the answer.
+r"""iCaRL: exemplars chosen by herding, distillation, and nearest-mean-of-exemplars classification.
 
-The network learns a yes or no for every unit, y of the current task's classes from labels, of all others from what
-the old network says; φ are its features at unit length. An input is answered with the class whose exemplars' mean is
-nearest in feature space, and exemplars are chosen one after the other so that their mean stays close to the class's:
+The network learns a binary output for every unit: y comes from labels for the current task's classes, and from the
+old network for all others; φ are its features, normalised to unit length. An input is assigned to the class with the
+nearest exemplar mean in feature space; exemplars are chosen one by one to keep their mean close to the class's:
 
 .. math::
     L = -\sum_u \big(y_u \log \sigma_u + (1 - y_u) \log(1 - \sigma_u)\big)
     \qquad \hat c = \arg\min_c \lVert \varphi(x) - \mu_c \rVert
     \qquad p_k = \arg\min_x \big\lVert \mu - \tfrac1k (\varphi(x) + \textstyle\sum_{j<k} \varphi(p_j)) \big\rVert
 
-Rebuffi et al. (2017), "iCaRL: incremental classifier and representation learning", CVPR. Departures: exemplars are a
-batch beside the current one, with the weight that replay has in the other methods, where the paper draws from both
-together. It was made for Class-IL. In Task-IL only the classes of the task compete. In Domain-IL there is a mean for
-every class of every task, and a unit's answer is the nearest of those that share it; current rows are learned from
-labels alone there, exemplars from the old network's answers. While a task is learned, its classes have no exemplars
-yet, and the network's own outputs answer.
+Rebuffi et al. (2017), "iCaRL: incremental classifier and representation learning", CVPR. Deviations: exemplars are a
+separate batch next to the current one, with the weight that replay has in the other methods, where the paper draws
+from both together. It was designed for Class-IL. In Task-IL only the classes of the task compete. In Domain-IL there is
+a mean for every class of every task, and a unit's distance is that of the nearest class that shares it; there, current
+rows are learned from labels only, exemplars from the old network's outputs. During a task, its classes have no
+exemplars yet, and the network's own outputs are used.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ CHUNK = 1000  # samples per forward pass
 
 
 class ICaRL(Method):
-    """Nearest mean of exemplars, on features that are held by distillation."""
+    """Nearest mean of exemplars, on features stabilised by distillation."""
 
     facts: ClassVar = METHODS["icarl"]
 
@@ -86,7 +86,7 @@ class ICaRL(Method):
     def after_task(self, net: Classifier, learned: Sequence[Part], seen: int) -> None:
         self.learning_ = False
         ranks, scenario = [], self.problem.scenario
-        room = -(-self.buffer_.size // classes.count(scenario, seen))  # for each class, or one more
+        room = -(-self.buffer_.size // classes.count(scenario, seen))  # per class, rounded up
         for part in learned:
             examples, n = part.examples, len(part.examples)
             chunks = [examples.inputs(slice(start, start + CHUNK)) for start in range(0, n, CHUNK)]
@@ -119,7 +119,7 @@ def features(net: Classifier, x: Tensor) -> Tensor:
 
 
 def herded(phi: Tensor, n: int) -> Tensor:
-    """Return n of the rows, in the order in which they bring their mean closest to that of all: (n,).
+    """Return n of the rows, in the order that brings their mean closest to that of all: (n,).
 
     >>> herded(torch.tensor([[0.0], [4.0], [5.0], [11.0]]), 3).tolist()
     [2, 1, 3]

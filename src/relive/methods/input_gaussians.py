@@ -1,10 +1,10 @@
-r"""How the inputs of classes are distributed, from sums: every input of every class by itself a Gaussian.
+r"""The distribution of the classes' inputs, from sums: an independent Gaussian for every input of every class.
 
 .. math:: p(x) \propto \sum_c n_c \prod_i \mathcal N(x_i;\, \mu_{ci}, \sigma'^2_{ci}), \qquad
     \sigma'^2_{ci} = \frac{n_c\,\sigma^2_{ci} + 5\,\sigma^2_i}{n_c + 5} + 0.01\,\overline{\sigma^2}
 
-A class's variances are drawn to those within all classes as if these had been seen in five samples. The sums are those
-of the inputs and of their squares: :class:`relive.methods.closed_form.Sums` of (classes, 2 · inputs).
+A class's variances are shrunk towards those within all classes as if these had been seen in five samples. The sums are
+those of the inputs and of their squares: :class:`relive.methods.closed_form.Sums` of (classes, 2 · inputs).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def with_squares(x: Tensor) -> Tensor:
 
 
 def moments_of(x: Tensor, label: Tensor) -> Sums:
-    """Return the sums of some samples, each in its class (n,)."""
+    """Return the sums of some samples, given the class of each (n,)."""
     zeros = torch.zeros(int(label.max()) + 1, 2 * x.shape[1], dtype=torch.float64, device=x.device)
     moments = Sums(zeros[:, 0].clone(), zeros, None)
     moments.add(with_squares(x), label)
@@ -31,7 +31,7 @@ def moments_of(x: Tensor, label: Tensor) -> Sums:
 
 
 def gaussians(moments: Sums) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the number of samples (classes, 1), means and variances (classes, inputs) of classes that have samples."""
+    """Return the number of samples (classes, 1), means and variances (classes, inputs) of classes with samples."""
     there = moments.count > 0
     count = moments.count[there].unsqueeze(1)
     means, squares = moments.means[there].chunk(2, dim=1)

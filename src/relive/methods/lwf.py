@@ -1,11 +1,11 @@
 """Learning without Forgetting: replay the current inputs, labelled by the model as it was before this task.
 
-Every current input is also shown with soft targets from the frozen copy of the model: in Task-IL once for each earlier
-head, otherwise once. All of these rows are about the same inputs, so they share one forward pass.
+Every current input is also used with soft targets from the frozen copy of the model: in Task-IL once for each earlier
+head, otherwise once. All of these rows have the same inputs, so they share one forward pass.
 
-Li & Hoiem (2017), "Learning without forgetting", IEEE TPAMI 40. Departure: the loss is weighted by the number of tasks
-so far instead of a hyperparameter, there is no warm-up of the new head, and no weight decay; as run (the default),
-distillation is divided by the number of active classes (``distillation_loss``).
+Li & Hoiem (2017), "Learning without forgetting", IEEE TPAMI 40. Deviations: the loss is weighted by the number of tasks
+so far instead of a hyperparameter, there is no warm-up of the new head, and no weight decay; in ``as_run`` (the
+default), distillation is divided by the number of active classes (``distillation_loss``).
 """
 
 from __future__ import annotations

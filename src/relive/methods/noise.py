@@ -1,18 +1,18 @@
-r"""Noise on sums, so that they say little about any one sample.
+r"""Noise on sums, so that they reveal little about any single sample.
 
-Features are clipped to a length of at most r, and when a task has been summed, normal noise is added once:
+Features are clipped to length at most r, and after a task has been summed, Gaussian noise is added once:
 
 .. math:: n_c \mathrel{+}= \sigma\,\mathcal N(0, 1), \qquad s_c \mathrel{+}= \sigma r\,\mathcal N(0, I), \qquad
     P \mathrel{+}= \sigma r^2 E
 
-E symmetric with standard normal entries. One sample changes n by 1, s by at most r, P by at most r² in length, so that
+E is symmetric with standard normal entries. One sample changes n by 1, s by at most r, and P by at most r² in norm, so
 for every δ the sums are (ε, δ)-differentially private with
 
 .. math:: \varepsilon = \frac{3}{2 \sigma^2} + \frac{\sqrt{6 \log(1 / \delta)}}{\sigma}
 
 (Gaussian mechanism on three sums, by zero-concentrated privacy; Bun & Steinke 2016; Dwork & Roth 2014). Every sample is
-in one task's sums only, so that more tasks do not add up. How the first task scales the inputs is not covered. The
-noise is never drawn from the model's seed, which is known: whoever could draw it again could take it away.
+in one task's sums only, so the cost does not add up over tasks. The feature scaling by the first task is not covered.
+The noise is never drawn from the model's seed, which is known: anyone who could regenerate it could subtract it.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from torch import Tensor
 
 from relive.methods.sums import Sums
 
-LONG = 1.5  # r, in units of the length that a sample of variance 1 in every feature has
+LONG = 1.5  # r, in units of the length of a sample with variance 1 in every feature
 
 
 def radius(n_features: int) -> float:
-    """Return r, which no data decide."""
+    """Return r, which does not depend on the data."""
     return LONG * math.sqrt(n_features)
 
 
 def clipped(h: Tensor) -> Tensor:
-    """Return the features (n, features) with those shortened that are longer than r."""
+    """Return the features (n, features), clipped to length r."""
     length = h.square().sum(1, keepdim=True).sqrt()
     return h * (radius(h.shape[1]) / length.clamp_min(torch.finfo(h.dtype).tiny)).clamp_max(1)
 
 
 def add_noise(sums: Sums, by_class: MutableSequence[Tensor], cells: Tensor, sigma: float) -> None:
-    """Add noise to the sums of the classes that a task had samples of, in place; a class has one sample at least."""
+    """Add noise in place to the sums of the classes in a task; a class keeps a count of at least one."""
     rng = torch.Generator()
     rng.seed()  # by the operating system
 
@@ -59,12 +59,12 @@ def add_noise(sums: Sums, by_class: MutableSequence[Tensor], cells: Tensor, sigm
 
 
 def largest_noise(sigma: float, n_features: int, tasks: int) -> float:
-    """Return how long noise on the products is in any direction, once it was added for so many tasks."""
+    """Return the largest norm of the noise on the products in any direction, after this many tasks."""
     return 2 * sigma * radius(n_features) ** 2 * math.sqrt(n_features * tasks)
 
 
 def repaired(sums: Sums) -> Sums:
-    """Return sums whose covariance within classes is one, which noise may have made impossible."""
+    """Return sums with a valid within-class covariance, which noise may have destroyed."""
     apart = sums.means - sums.mean
     between = (apart.T * (sums.count / sums.n)) @ apart
     variance, axes = torch.linalg.eigh(sums.covariance - between)

@@ -9,6 +9,6 @@ from relive.methods.catalogue import METHODS
 
 
 class FineTuning(Method):
-    """What every method changes something about."""
+    """The baseline that every method modifies."""
 
     facts: ClassVar = METHODS["none"]

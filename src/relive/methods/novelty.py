@@ -80,7 +80,7 @@ class Novelty:
         )
 
     def __call__(self, h: Tensor) -> Tensor:
-        """Return how unlike what was learned each row is in two ways, (n, 2); the second is not known of one class."""
+        """Return how unlike what was learned each row is in two ways, (n, 2); the second is NaN with a single class."""
         inside, outside = self.axes.parts(h)
         near = self.near(inside) + outside / NEAR_RIDGE
         one = len(self.own.centres) == 1

@@ -1,7 +1,7 @@
-"""Offline: train on the data of all tasks so far. It keeps every input, and is the upper bound.
+"""Offline: train on the data of all tasks so far. It stores every input, and is the upper bound.
 
-The model goes on from task to task. Where one softmax serves all tasks, rows are drawn from all of them together; in
-Task-IL every task gets an equal share of rows, each through its own head.
+The model is trained further with each task. If all tasks share one softmax, rows are drawn from all of them together;
+in Task-IL every task gets an equal share of rows, each through its own head.
 """
 
 from __future__ import annotations

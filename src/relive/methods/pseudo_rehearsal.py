@@ -1,11 +1,11 @@
 """Pseudo-rehearsal: replay random inputs, with the answers that the network gave to them before this task.
 
-Inputs in [0, 1] are zeros and ones at random, standardised features are drawn from N(0, 1). No data are kept, and
-nothing is learned about inputs: what is held is the function that the network computes on noise.
+Inputs in [0, 1] are random zeros and ones; standardised features are drawn from N(0, 1). No data are stored, and
+nothing is learned about inputs: what is preserved is the function that the network computes on noise.
 
-Robins (1995), "Catastrophic forgetting, rehearsal and pseudorehearsal", Connection Science 7. Departure: new pseudo-
-items are drawn for every step, and the answers are soft targets at temperature 2, as in the other methods that replay;
-as run (the default), distillation is divided by the number of active classes (``distillation_loss``).
+Robins (1995), "Catastrophic forgetting, rehearsal and pseudorehearsal", Connection Science 7. Deviations: new pseudo-
+items are drawn for every step, and the answers are soft targets at temperature 2, as in the other replay methods;
+in ``as_run`` (the default), distillation is divided by the number of active classes (``distillation_loss``).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-r"""Ridge regression from sums, and how strong it should be, chosen from the same sums.
+r"""Ridge regression from sums, with its strength chosen from the same sums.
 
 Regressing one-hot targets on centred features, scaled to variance 1, with covariance T and cross-covariance C:
 
@@ -6,12 +6,12 @@ Regressing one-hot targets on centred features, scaled to variance 1, with covar
     \lambda = \arg\min\; n \log\Bigl(\frac{\mathrm{tr}(Y) - \mathrm{tr}(C^\top W_\lambda)}{\mathrm{tr}(Y)} + \tau\Bigr)
     + \log\det(I + T / \lambda)
 
-the second line being −2 log of the evidence (the marginal likelihood of Bayesian linear regression; MacKay 1992,
+where the minimised quantity is −2 log evidence (the marginal likelihood of Bayesian linear regression; MacKay 1992,
 "Bayesian interpolation", Neural Computation 4), with tr(Y) the variance of the targets. All of it follows from sums. τ
-is a floor for the noise: labels are discrete, and where classes can be told apart without error the evidence alone
-would have λ vanish. Where there are many samples for each feature the evidence, which takes residuals for normal, holds
-the weights too tight. There λ is that with the lowest generalised cross-validation error (Golub, Heath & Wahba 1979,
-Technometrics 21), which fails where there are few, and which follows from the same sums:
+is a floor for the noise: labels are discrete, and if classes can be separated without error the evidence alone
+would drive λ to 0. With many samples per feature the evidence, which assumes Gaussian residuals, regularises too
+strongly. There λ minimises the generalised cross-validation error (Golub, Heath & Wahba 1979,
+Technometrics 21), which fails with few samples, and which follows from the same sums:
 
 .. math:: \lambda = \arg\min\; \frac{\mathrm{tr}(Y) - 2\,\mathrm{tr}(C^\top W_\lambda)
     + \mathrm{tr}(W_\lambda^\top T W_\lambda)}{(1 - (1 + \mathrm{tr}\,T (T + \lambda I)^{-1}) / n)^2}
@@ -28,22 +28,22 @@ from torch import Tensor
 from relive.methods.scaled import Scaled
 
 FLOOR = 0.01  # τ
-LOWEST, USUAL, HIGHEST = -6, -2, 2  # powers of ten among which the strength is looked for
-MANY = 1.5  # samples per feature from which cross-validation decides
+LOWEST, USUAL, HIGHEST = -6, -2, 2  # powers of ten to search for the strength
+MANY = 1.5  # samples per feature from which cross-validation is used
 
 
 @dataclass(frozen=True)
 class Fit:
-    """A ridge regression: weights of scaled features (r, classes), and what speaks against its strength."""
+    """A ridge regression: weights of scaled features (r, classes), and the criteria for its strength."""
 
     weight: Tensor
-    residual: float  # the targets' variance that is left, with the penalty, as a share of all of it
+    residual: float  # the share of the targets' variance that remains, penalty included
     misfit: float  # −2 log evidence, up to a constant
-    error: float  # of generalised cross-validation, where samples are many
+    error: float  # of generalised cross-validation, if there are many samples
 
 
 def fit(features: Scaled, ridge: float) -> Fit:
-    """Regress, with this strength."""
+    """Regress with this strength."""
     T, C, spread = features.covariance, features.means.T * features.share, targets_variance(features) or 1.0
     r, d, n = len(T), features.n_features, features.n
     root = torch.linalg.cholesky(T + ridge * torch.eye(r, dtype=T.dtype, device=T.device))
@@ -59,15 +59,15 @@ def fit(features: Scaled, ridge: float) -> Fit:
 
 
 def targets_variance(features: Scaled) -> float:
-    """Return the variance of the one-hot targets, tr(Y); 0 if there is one class only."""
+    """Return the variance of the one-hot targets, tr(Y); 0 with a single class."""
     return float((features.share * (1 - features.share)).sum())
 
 
 def best_fit(features: Scaled) -> tuple[float, Fit]:
     """Return the best strength among half powers of ten, and its fit.
 
-    Generalised cross-validation decides where there are many samples for each feature, the evidence elsewhere. Both
-    have one valley in practice, so that it is walked down from the usual strength: each fit costs a decomposition.
+    Generalised cross-validation decides if there are many samples per feature, otherwise the evidence. Both
+    have a single minimum in practice, so the search walks downhill from the usual strength: each fit is costly.
     """
     if targets_variance(features) <= 0:  # one class: there is nothing to regress on
         return 1.0, fit(features, 1.0)

@@ -1,8 +1,8 @@
-r"""What closed forms solve with: features that are centred and scaled to variance 1, as sums tell them.
+r"""What closed forms solve with: features centred and scaled to variance 1, computed from sums.
 
-Where samples are fewer than features, all that was seen lies in a space of fewer dimensions. An orthonormal basis Q of
-it is found by multiplying the covariance T by random vectors, and what is solved for is written in that basis, exactly
-but for rounding:
+With fewer samples than features, everything seen lies in a space of fewer dimensions. An orthonormal basis Q of
+it is found by multiplying the covariance T by random vectors, and the problem is solved in that basis, exactly
+up to rounding:
 
 .. math:: (T + \lambda I)^{-1} m = Q\,(Q^\top T Q + \lambda I)^{-1} Q^\top m, \qquad
     \log\det(I + T / \lambda) = \log\det(I + Q^\top T Q / \lambda)
@@ -21,21 +21,21 @@ from relive._util.seeds import stream
 from relive.methods.catalogue import STILL
 from relive.methods.sums import Sums
 
-FEWER = 3  # a basis pays where features are at least so many times the samples
-SPARE = 10  # random vectors more than there can be dimensions
-LOST = 1e-10  # the share of variance that a basis may leave out: rounding
+FEWER = 3  # a basis pays off if there are at least this many times as many features as samples
+SPARE = 10  # random vectors beyond the largest possible number of dimensions
+LOST = 1e-10  # the share of variance that a basis may miss: rounding
 
 
 @dataclass(frozen=True)
 class Axes:
-    """How features are centred, scaled and, where samples are few, turned into fewer dimensions.
+    """How features are centred, scaled and, with few samples, projected to fewer dimensions.
 
     Attributes
     ----------
     middle, scale
-        (features,) the mean of all samples, and what features are divided by.
+        (features,) the mean of all samples, and the divisors of features.
     basis
-        (features, r) what the dimensions are made of; None if they are the features.
+        (features, r) the basis of the dimensions; None if they are the features.
     """
 
     middle: Tensor
@@ -43,7 +43,7 @@ class Axes:
     basis: Tensor | None
 
     def parts(self, h: Tensor) -> tuple[Tensor, Tensor]:
-        """Return features (n, features) in r dimensions, (n, r), and the square of what these do not hold, (n,)."""
+        """Return features (n, features) in r dimensions, (n, r), and the squared norm of the rest, (n,)."""
         rows = (h - self.middle) / self.scale
         if self.basis is None:
             return rows, torch.zeros_like(rows[:, 0])
@@ -51,14 +51,14 @@ class Axes:
         return inside, (rows - inside @ self.basis.T).square().sum(1)
 
     def unscaled(self, weight: Tensor) -> Tensor:
-        """Return the weights of features as they come, (classes, features), given those in r dimensions."""
+        """Return the weights for unscaled features, (classes, features), given those in r dimensions."""
         weight = weight if self.basis is None else weight @ self.basis.T
         return weight / self.scale
 
 
 @dataclass(frozen=True)
 class Scaled:
-    """Features as they are solved with, in r dimensions: as many as there are features, or fewer.
+    """Features to solve with, in r dimensions: as many as there are features, or fewer.
 
     Attributes
     ----------
@@ -105,8 +105,8 @@ def _scales(sums: Sums) -> Tensor:
 def _few(sums: Sums, scale: Tensor, dimensions: int) -> tuple[Tensor, Tensor] | None:
     """Return an orthonormal basis (features, dimensions) of what varies, and the covariance of scaled features in it.
 
-    None if there is more than it can hold, as where a class was taken away whose part of the covariance is not known
-    (:meth:`ClosedForm.drop`). The covariance of all features is never made, only its products with few vectors.
+    None if it does not fit, as after forgetting a class whose part of the covariance is not known
+    (:meth:`ClosedForm.drop`). The full covariance is never computed, only its products with few vectors.
     """
     assert sums.products is not None
     products, mean = sums.products, sums.mean / scale

@@ -1,11 +1,11 @@
-r"""Synaptic Intelligence: hold parameters as strongly as they contributed to lowering the loss on their way.
+r"""Synaptic Intelligence: protect parameters in proportion to how much they lowered the loss along their path.
 
 .. math::
     \omega_i \mathrel{+}= (\theta_i[t] - \theta_i[t-1]) \cdot -\frac{\partial L_\text{total}[t]}{\partial\theta_i}
     \qquad \Omega_i \mathrel{+}= \frac{\omega_i}{\Delta_i^2 + \xi}
     \qquad \text{penalty} = c \sum_i \Omega_i (\theta_i - \hat\theta_i)^2
 
-ω is collected over a task's steps, Δ is the way from the task's start to its end, θ̂ the parameters after the last task.
+ω is accumulated over a task's steps, Δ is the total change during the task, θ̂ the parameters after the last task.
 
 Zenke, Poole & Ganguli (2017), "Continual learning through synaptic intelligence", ICML. As in the paper
 reproduced here, ω uses the gradient of the total loss, penalty included, and there is no ½.
@@ -29,7 +29,7 @@ from relive.networks import Classifier, trainable
 
 
 class SI(Method):
-    """A quadratic penalty whose importances are collected while learning."""
+    """A quadratic penalty whose importances are accumulated while learning."""
 
     facts: ClassVar = METHODS["si"]
 
@@ -39,7 +39,7 @@ class SI(Method):
         self.Omega_: list[Tensor] = []
 
     def before_task(self, net: Classifier, known: int) -> None:
-        self.start_ = copies(net)  # θ[0] of this task, and θ̂ of the one before
+        self.start_ = copies(net)  # θ[0] of this task, and θ̂ of the previous one
         self.previous_ = copies(net)  # θ[t-1]
         self.omega_ = [torch.zeros_like(p) for p in self.start_]
         self.penalty_ = QuadraticPenalty(self.Omega_, self.start_) if self.Omega_ else None

@@ -4,9 +4,9 @@ r"""Streaming linear discriminant analysis: a Gaussian per class, all with one c
     w_c = \Sigma_\epsilon^{-1} \mu_c, \qquad \Sigma_\epsilon = (1 - \epsilon)\,\Sigma + \epsilon\,\mathrm{diag}\,\Sigma
 
 with Σ the covariance within classes. Hayes & Kanan (2020), "Lifelong machine learning with deep streaming linear
-discriminant analysis", CVPR workshops. Departures: they shrink towards the identity with ε = 1e-4, here the target is
-the diagonal, so that the scale of a feature makes no difference, and ε is chosen from the sums: that of the ridge
-regression that fits best (:mod:`relive.methods.analytic`). The features are the inputs themselves unless an
+discriminant analysis", CVPR workshops. Deviations: they shrink towards the identity with ε = 1e-4; here the target is
+the diagonal, so the scale of a feature does not matter, and ε is chosen from the sums: that of the best-fitting ridge
+regression (:mod:`relive.methods.analytic`). The features are the inputs themselves unless an
 encoder is chosen; they used those of a frozen convolutional network.
 
 With ``noise`` = σ, single samples are hidden (:mod:`relive.methods.noise`).
@@ -58,7 +58,7 @@ class SLDA(ClosedForm):
         return linear_discriminant(features, max(ridge, self._noise_floor(features)))
 
     def _noise_floor(self, features: Scaled) -> float:
-        """Return the ridge that noise alone asks for: directions in which there is less than noise count for little."""
+        """Return the ridge required by noise alone: directions with less signal than noise count for little."""
         tasks = len(self.problem.scenario.classes)
         return (
             largest_noise(self.noise, features.n_features, tasks)
@@ -68,7 +68,7 @@ class SLDA(ClosedForm):
 
 
 def linear_discriminant(features: Scaled, ridge: float) -> tuple[Tensor, Tensor]:
-    """Return weights (classes, features) and biases (classes,), given what is added to the scaled variances."""
+    """Return weights (classes, features) and biases (classes,), given the ridge on the scaled variances."""
     means, share = features.means, features.share
     within = features.within
     within.diagonal().add_(ridge)

@@ -1,4 +1,4 @@
-"""What closed forms keep of all samples: sums, which no order changes, and from which samples can be taken back."""
+"""What closed forms keep of all samples: sums, which do not depend on order, and can be subtracted from."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Sums:
     products: Tensor | None
 
     def add(self, h: Tensor, cell: Tensor, times: int = 1) -> None:
-        """Count samples with features h (n, features), each in its class (n,), so many times: −1 takes them back."""
+        """Add samples with features h (n, features) to their classes (n,), this many times: −1 subtracts them."""
         self.count.index_add_(0, cell, h.new_ones(len(h)), alpha=times)
         self.total.index_add_(0, cell, h, alpha=times)
         if self.products is not None:
@@ -47,7 +47,7 @@ class Sums:
 
     @property
     def means(self) -> Tensor:
-        """The mean of each class, (classes, features); 0 of those without samples."""
+        """The mean of each class, (classes, features); 0 for those without samples."""
         return self.total / self.count.clamp_min(1).unsqueeze(1)
 
     @property
@@ -69,7 +69,7 @@ class Sums:
 
 
 def add_products(by_class: MutableSequence[Tensor], h: Tensor, cell: Tensor, times: int = 1) -> None:
-    """Add the products of features h (n, features) to those of each row's class (n,); what was there is not changed."""
+    """Add the products of features h (n, features) to those of each row's class (n,), without changing old tensors."""
     for c in torch.unique(cell).tolist():
         mine = h[cell == c]
         by_class[c] = mirror(by_class[c].addmm(mine.T, mine, alpha=times))
@@ -84,7 +84,7 @@ def move_products(by_class: MutableSequence[Tensor], source: int, target: int) -
 def mirror(products: Tensor, block: int = 64) -> Tensor:
     """Copy the upper half of a matrix (n, n) over the lower one, in place, and return it.
 
-    Rounding makes the halves of a product differ, and a file keeps one. Blocks are much faster than whole halves.
+    Rounding makes the two halves of a product differ, and a file stores one. Blocks are much faster than whole halves.
     """
     for i in range(0, len(products), block):
         rows, after = slice(i, i + block), slice(i + block, None)
@@ -95,12 +95,12 @@ def mirror(products: Tensor, block: int = 64) -> Tensor:
 
 
 def half(products: Tensor) -> Tensor:
-    """Return the numbers of a symmetric matrix (n, n) that tell all others, (n (n + 1) / 2,)."""
+    """Return the upper half of a symmetric matrix (n, n), packed, (n (n + 1) / 2,)."""
     return products[*torch.triu_indices(*products.shape)]
 
 
 def whole(packed: Tensor, n: int) -> Tensor:
-    """Return the symmetric matrix (n, n) that :func:`half` was given.
+    """Return the symmetric matrix (n, n) packed by :func:`half`.
 
     >>> whole(half(torch.tensor([[1.0, 2.0], [2.0, 3.0]])), 2).tolist()
     [[1.0, 2.0], [2.0, 3.0]]

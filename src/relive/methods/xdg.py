@@ -1,10 +1,10 @@
 """Context-dependent Gating: each task uses its own random subset of the hidden units.
 
-For every task, a share X of each hidden layer's units is switched off, drawn once: an activation h becomes g ⊙ h with
-g ∈ {0, 1}. The task must be known to choose the gates, so this is for Task-IL only.
+For every task, a random share X of each hidden layer's units is switched off for good: an activation h becomes g ⊙ h
+with g ∈ {0, 1}. The task must be known to choose the gates, so this is for Task-IL only.
 
 Masse, Grant & Freedman (2018), "Alleviating catastrophic forgetting using context-dependent gating and synaptic
-stabilization", PNAS 115. Departure: gates only, without the stabilisation; and as the 2018 code ran it, the gate
+stabilization", PNAS 115. Deviations: gates only, without the stabilisation; and, as in the 2018 code, the gate
 multiplies xWᵀ before the bias is added, so a gated unit still emits ReLU(bias).
 """
 
@@ -24,7 +24,7 @@ from relive.networks import MLP, Classifier
 
 
 class XdG(Method):
-    """Gate off a share of the hidden units, other ones for each task."""
+    """Gate off a share of the hidden units, a different one for each task."""
 
     facts: ClassVar = METHODS["xdg"]
 
