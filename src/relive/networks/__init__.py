@@ -1,6 +1,6 @@
-"""The networks: an encoder, a head that grows, and for generative methods a way back to the input.
+"""The networks: an encoder, a head that grows, and for generative methods a decoder back to the input.
 
-Names are imported when they are first used: ``relive.networks.catalogue`` is read without torch.
+Names are imported on first use: ``relive.networks.catalogue`` can be read without torch.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The encoders that come with the package, readable without torch, and how one of your own is found."""
+"""The encoders that come with the package, readable without torch, and how to find the user's own."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ENCODERS = Registry(
         Entry("mlp", "relive.networks.encoders:mlp", "two hidden layers with ReLU, the paper's"),
         Entry("conv", "relive.networks.convolution:conv", "two strided convolutions and a hidden layer"),
         Entry("inputs", "relive.networks.encoders:inputs", "none: the features are the inputs"),
-        Entry("random", "relive.networks.random_features:random", "fixed random features: convolutions for pictures"),
+        Entry("random", "relive.networks.random_features:random", "fixed random features: convolutions for images"),
         Entry("random-flat", "relive.networks.random_features:flat", "fixed random features of a plain row of numbers"),
     ],
     factory="a function (shape, hidden, rng) that returns a torch.nn.Module",
@@ -29,8 +29,8 @@ ENCODERS = Registry(
 
 
 # of random features (relive.networks.random_features)
-WIDE = 512  # inputs; where there are more, principal axes take their place
-BOUND = 3.0  # scaled inputs grow like a logarithm from here
+WIDE = 512  # inputs; beyond, principal axes replace them
+BOUND = 3.0  # scaled inputs are compressed logarithmically beyond
 FIRST = 32  # filters of the first convolution
 COARSE, FINE = 3, 4  # the second convolution is averaged over 3 × 3 fields, the first over 4 × 4
 
@@ -38,7 +38,7 @@ LIKELIHOODS = ("bernoulli", "gaussian")  # names in relive.networks.likelihoods
 
 
 def encoder_factory(encoder: str | EncoderFactory) -> EncoderFactory:
-    """Return what makes an encoder: that of a name, that at an address (``my_file.py:make``), or the callable itself.
+    """Return an encoder's factory: by name, by address (``my_file.py:make``), or the callable itself.
 
     >>> encoder_factory("mlp").__name__
     'mlp'

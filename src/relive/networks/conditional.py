@@ -1,8 +1,8 @@
-r"""A classifier with feedback connections that knows classes: each has a prior in latent space, and gates.
+r"""A classifier with class-conditional feedback connections: each class has a prior in latent space, and gates.
 
 .. math:: p(z) = \sum_c w_c \, N(z;\, \mu_c, \sigma_c^2) \qquad h \leftarrow \Big(\sum_c w_c \, g_c\Big) \odot h
 
-w are a row's classes: one of them, or a probability of each. μ and σ are learned, g is drawn once and stays.
+w are a row's class weights: one-hot, or probabilities. μ and σ are learned, g is drawn once and fixed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def mixture_latent(z: Tensor, mu: Tensor, logvar: Tensor, weight: Tensor, means:
     Parameters
     ----------
     z, mu, logvar
-        (n, latent) what was drawn, and the encoder's distribution.
+        (n, latent) the sample, and the encoder's distribution.
     weight
         (n, classes) a probability for every class.
     means, logvars
@@ -48,15 +48,15 @@ class ConditionalClassifier(GenerativeClassifier):
     Parameters
     ----------
     sizes
-        As of any network.
+        As for any network.
     n_classes
-        How many classes have a prior of their own, and gates; more may come.
+        How many classes have their own prior and gates; more may come.
     gate
         The share of each gated layer's units that is switched off for a class.
     rng
-        What weights, priors and gates are drawn from.
+        The generator for weights, priors and gates.
     gone
-        Numbers of classes that were forgotten, and are not generated any more.
+        Numbers of forgotten classes, which are no longer generated.
     """
 
     met: Tensor
@@ -68,9 +68,9 @@ class ConditionalClassifier(GenerativeClassifier):
         super().__init__(sizes, rng)
         self.gone = frozenset(gone)
         self.feedback = make_feedback(sizes, self.encoder, self.n_features, rng)
-        width = full_width(n_classes)  # blocks, as output units come in
+        width = full_width(n_classes)  # in blocks, like output units
         self.n_idle = width - n_classes
-        draw = fork(rng)  # class by class, so that those who come later change nothing
+        draw = fork(rng)  # class by class, so that later classes change nothing
         priors = torch.stack([torch.randn(2, sizes.latent, generator=draw) for _ in range(width)])
         self.means = nn.Parameter(priors[:, 0].contiguous())  # (classes, latent)
         self.logvars = nn.Parameter(priors[:, 1].contiguous())
@@ -88,7 +88,7 @@ class ConditionalClassifier(GenerativeClassifier):
     def answer(self, x: Tensor, weight: Tensor, rng: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
         """Return the logits (n, units), the reconstruction (n, inputs) and the latent term (n,) of inputs.
 
-        ``weight`` has a probability for each of the first classes, (n, classes): whose priors and gates to use.
+        ``weight`` has a probability for each of the first classes, (n, classes), which selects priors and gates.
         """
         h = self.encoder(x)
         z, mu, logvar = self.feedback.encode(h, rng)
@@ -97,18 +97,18 @@ class ConditionalClassifier(GenerativeClassifier):
         return self.head(h), self.feedback.decode(z, self._gates(weight @ self.gates[:n])), latent
 
     def _gates(self, gates: Tensor) -> tuple[Tensor, ...]:
-        """Return the gates of each layer, (n, units) each; none if nothing is gated."""
+        """Return the gates of each layer, (n, units) each; empty if nothing is gated."""
         return torch.split(gates, self.feedback.gated, dim=1) if gates.shape[1] else ()
 
     @torch.no_grad()
     def generate_classes(self, classes: Tensor, rng: torch.Generator) -> Tensor:
-        """Return an input of each of these classes, (n, inputs)."""
+        """Return one input for each of these classes, (n, inputs)."""
         mu, logvar = self.means[classes], self.logvars[classes]
         z = mu + (0.5 * logvar).exp() * torch.randn(mu.shape, generator=rng).to(mu.device)
         return self.likelihood.draw(self.feedback.decode(z, self._gates(self.gates[classes])), rng)
 
     def generate(self, n: int, rng: torch.Generator) -> Tensor:
-        """Return n generated inputs, as many of each class that was learned as of any other: (n, inputs)."""
+        """Return n generated inputs, evenly divided among the learned classes: (n, inputs)."""
         known = left(max(1, int(self.met.item())), self.gone)
         return self.generate_classes(known[evenly(n, len(known), rng)].to(self.met.device), rng)
 
@@ -118,7 +118,7 @@ class ConditionalClassifier(GenerativeClassifier):
 
 
 def left(met: int, gone: Collection[int]) -> Tensor:
-    """Return the numbers of the classes that are not forgotten, among the first.
+    """Return the numbers of the first classes that are not forgotten.
 
     >>> left(4, {1}).tolist()
     [0, 2, 3]
@@ -127,7 +127,7 @@ def left(met: int, gone: Collection[int]) -> Tensor:
 
 
 def evenly(n: int, kinds: int, rng: torch.Generator) -> Tensor:
-    """Return which of some kinds each of n rows is, each as often as any other but for one, from a random one on.
+    """Divide n rows among some kinds as evenly as possible, starting from a random one, and return the kind of each.
 
     >>> evenly(7, 3, torch.Generator().manual_seed(0)).bincount().tolist()
     [2, 2, 3]

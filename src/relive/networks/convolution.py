@@ -1,4 +1,4 @@
-"""A small convolutional encoder for pictures, and the decoder that goes its way back."""
+"""A small convolutional encoder for images, and the matching decoder."""
 
 from __future__ import annotations
 
@@ -45,16 +45,16 @@ class Conv(nn.Module):
         return h
 
     def make_decoder(self, latent: int, rng: torch.Generator) -> nn.Module:
-        """Return the way back: from (n, latent) to (n, inputs)."""
+        """Return the decoder: from (n, latent) to (n, inputs)."""
         with drawing_from(rng):
             return Deconv(self.picture, self.hidden, latent)
 
 
 class Deconv(nn.Module):
-    """The way back: two hidden layers, and a transposed convolution that doubles height and width.
+    """The decoder: two hidden layers, and a transposed convolution that doubles height and width.
 
-    With a second one, from a quarter of the height and width, RtF on digits (300 steps per task, one seed) came to 38 %
-    instead of 65 %.
+    With a second one, starting from a quarter of the height and width, RtF on digits (300 steps per task, one seed)
+    reached 38 % instead of 65 %.
     """
 
     def __init__(self, picture: Picture, hidden: int, latent: int) -> None:
@@ -63,7 +63,7 @@ class Deconv(nn.Module):
         self.small = CHANNELS[0], halved(picture.height), halved(picture.width)
         self.layer1 = nn.Linear(latent, hidden)
         self.layer2 = nn.Linear(hidden, math.prod(self.small))
-        # n pixels become 2n − 1, and one more where the picture's side is even
+        # n pixels become 2n − 1, and one more if the image's side is even
         even = 1 - picture.height % 2, 1 - picture.width % 2
         self.deconv = nn.ConvTranspose2d(CHANNELS[0], picture.channels, 3, stride=2, padding=1, output_padding=even)
 
@@ -74,6 +74,6 @@ class Deconv(nn.Module):
 
 
 def conv(shape: tuple[int, ...], hidden: int, rng: torch.Generator) -> Conv:
-    """Return a small convolutional encoder of pictures, (height, width), with colours first or last."""
+    """Return a small convolutional encoder of images, (height, width), with colours first or last."""
     with drawing_from(rng):
         return Conv(Picture.of(shape, "encoder 'conv'"), hidden)

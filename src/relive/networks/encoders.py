@@ -1,4 +1,4 @@
-"""From inputs to features: what an encoder is, layers that are drawn unit by unit, and the paper's encoder."""
+"""From inputs to features: encoders, layers that are initialised unit by unit, and the paper's encoder."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from relive.networks.random_features import SIZES, Size
 def linear(n_in: int, n_out: int, rng: torch.Generator) -> nn.Linear:
     """Return a linear layer with weights and biases from U(±1/√n_in).
 
-    It is drawn unit by unit, so a layer that gets more units later has the same numbers as one made large.
+    It is drawn unit by unit, so a layer that grows later has the same numbers as one created large.
 
     >>> small, large = (linear(3, n, torch.Generator().manual_seed(0)) for n in (2, 5))
     >>> torch.equal(small.weight, large.weight[:2])
     True
     """
-    layer = nn.Linear(n_in, n_out, device="meta")  # without drawing numbers of its own
+    layer = nn.Linear(n_in, n_out, device="meta")  # does not draw any numbers
     bound = 1 / math.sqrt(n_in)
     drawn = torch.rand(n_out, n_in + 1, generator=rng) * (2 * bound) - bound
     layer.weight = nn.Parameter(drawn[:, :-1].contiguous())  # to_empty would load PyTorch's compiler
@@ -42,7 +42,7 @@ class MLP(nn.Module):
     n_inputs, widths
         Numbers per input, and units of each hidden layer.
     rng
-        What the first weights are drawn from.
+        The generator for the initial weights.
     """
 
     def __init__(self, n_inputs: int, widths: Sequence[int], rng: torch.Generator) -> None:
@@ -73,7 +73,7 @@ def inputs(shape: tuple[int, ...], hidden: int, rng: torch.Generator) -> nn.Iden
 
 
 def mlp_of(*widths: int) -> EncoderFactory:
-    """Return what makes hidden layers of these widths, whatever ``hidden`` is.
+    """Return a factory for hidden layers of these widths, whatever ``hidden`` is.
 
     >>> [layer.out_features for layer in mlp_of(50, 20, 10)((8, 8), 400, torch.Generator()).layers]
     [50, 20, 10]
@@ -87,7 +87,7 @@ def mlp_of(*widths: int) -> EncoderFactory:
 
 @dataclass(frozen=True)
 class Sizes:
-    """What a network is made from: its sizes, and what makes its encoder.
+    """The sizes of a network, and the factory of its encoder.
 
     Attributes
     ----------
@@ -100,11 +100,11 @@ class Sizes:
     units
         Output units.
     likelihood
-        What kind of numbers the inputs are to a generator: a name in ``LIKELIHOODS``.
+        How a generator models inputs: a name in ``LIKELIHOODS``.
     shape
-        How an input is to be read, such as (height, width); empty for a plain row of numbers.
+        The shape of an input, such as (height, width); empty for a plain row of numbers.
     encoder
-        What makes the encoder.
+        The encoder's factory.
     """
 
     inputs: int
@@ -117,14 +117,14 @@ class Sizes:
 
 
 def make_encoder(sizes: Sizes, rng: torch.Generator) -> tuple[nn.Module, int]:
-    """Return a new encoder, and how many features it gives, found by a forward pass on zeros.
+    """Return a new encoder and its number of features, found by a forward pass on zeros.
 
     Raises
     ------
     InputError
-        If it cannot be made, is no module, or does not return a row of features for each input.
+        If it cannot be created, is not a module, or does not return one row of features per input.
     """
-    with drawing_from(rng):  # for layers that draw their first weights by themselves
+    with drawing_from(rng):  # for layers that draw their own initial weights
         with _naming(sizes, "it is called with (shape, hidden, rng)"):
             encoder = sizes.encoder(sizes.shape or (sizes.inputs,), sizes.hidden, rng)
         if not isinstance(encoder, nn.Module):
@@ -142,7 +142,7 @@ def make_encoder(sizes: Sizes, rng: torch.Generator) -> tuple[nn.Module, int]:
 
 
 def encoder_size(sizes: Sizes) -> Size:
-    """Return how large an encoder would be; one of the user's own is made to find out."""
+    """Return an encoder's size; a user's own is created to find out."""
     if sizes.encoder in SIZES:
         return SIZES[sizes.encoder](sizes.shape or (sizes.inputs,), sizes.hidden)
     encoder, n_features = make_encoder(sizes, torch.Generator())
@@ -151,7 +151,7 @@ def encoder_size(sizes: Sizes) -> Size:
 
 @contextmanager
 def _naming(sizes: Sizes, hint: str) -> Iterator[None]:
-    """Have an error in somebody's encoder name the function that makes it, and say what that is given."""
+    """Make an error in a user's encoder name the function that makes it, and say what it is called with."""
     try:
         yield
     except ReliveError:
@@ -171,7 +171,7 @@ def _naming(sizes: Sizes, hint: str) -> Iterator[None]:
 
 
 def _reshaping(shape: tuple[int, ...]) -> str:
-    """Return how rows become pictures as convolutions take them, (n, channels, height, width)."""
+    """Return how rows become images for convolutions, (n, channels, height, width)."""
     if len(shape) == 3:
         return f"x.reshape(-1, {', '.join(map(str, shape))}).permute(0, 3, 1, 2)"
     return f"nn.Unflatten(1, (1, {', '.join(map(str, shape if len(shape) == 2 else (28, 28)))}))"
@@ -179,7 +179,7 @@ def _reshaping(shape: tuple[int, ...]) -> str:
 
 @torch.no_grad()
 def outputs_of(module: nn.Module, n_inputs: int) -> Tensor:
-    """Return what a module makes of two rows of zeros, in evaluation mode."""
+    """Return a module's output for two rows of zeros, in evaluation mode."""
     with mode(module, training=False):
         outputs: Tensor = module(torch.zeros(2, n_inputs))
     return outputs
@@ -187,7 +187,7 @@ def outputs_of(module: nn.Module, n_inputs: int) -> Tensor:
 
 @contextmanager
 def mode(net: nn.Module, *, training: bool) -> Iterator[None]:
-    """Put a network into training or evaluation mode, which dropout and batch normalisation ask for, and back."""
+    """Put a network into training or evaluation mode (for dropout and batch normalisation), and back."""
     before = net.training
     net.train(training)
     try:
@@ -198,7 +198,7 @@ def mode(net: nn.Module, *, training: bool) -> Iterator[None]:
 
 @torch.no_grad()
 def fill(net: nn.Module, learned: Mapping[str, Tensor]) -> None:
-    """Give a network the state of one that is as large or has fewer output units; frozen parameters and buffers too."""
+    """Load the state of a network that has at most as many output units, including frozen parameters and buffers."""
     state = net.state_dict()
     for name, small in learned.items():
         state[name][tuple(map(slice, small.shape))] = small

@@ -22,10 +22,10 @@ def latent(mu: Tensor, logvar: Tensor) -> Tensor:
 
 @runtime_checkable
 class BringsDecoder(Protocol):
-    """An encoder that says how its way back is made."""
+    """An encoder that comes with its own decoder."""
 
     def make_decoder(self, latent: int, rng: torch.Generator) -> nn.Module:
-        """Return a module from (n, latent) to what the likelihood reads, (n, inputs) or of the input's shape."""
+        """Return a module from (n, latent) to the likelihood's parameters, (n, inputs) or of the input's shape."""
 
 
 class Feedback(nn.Module, ABC):
@@ -40,7 +40,7 @@ class Feedback(nn.Module, ABC):
         self.latent = linear(n_features, 2 * n_latent, rng)  # μ and log σ², side by side
 
     def forward(self, h: Tensor, rng: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the reconstruction (n, inputs) as the likelihood reads it, μ and log σ² (n, latent)."""
+        """Return the reconstruction (n, inputs) as the likelihood's parameters, μ and log σ² (n, latent)."""
         z, mu, logvar = self.encode(h, rng)
         return self.decode(z), mu, logvar
 
@@ -54,7 +54,7 @@ class Feedback(nn.Module, ABC):
     def decode(self, z: Tensor, gates: Sequence[Tensor] = ()) -> Tensor:
         """Return the likelihood's parameters: the pixels' logits, or the features' means, (n, inputs).
 
-        ``gates`` are factors of the hidden layers' activations, (n, units) for each of ``gated``, or none.
+        ``gates`` multiply the hidden layers' activations, (n, units) for each of ``gated``, or none.
         """
 
     @torch.no_grad()
@@ -65,7 +65,7 @@ class Feedback(nn.Module, ABC):
 
 
 class LayeredFeedback(Feedback):
-    """The paper's way back, and that of an encoder which brings none: two hidden layers with ReLU."""
+    """The paper's decoder, the default for encoders without their own: two hidden layers with ReLU."""
 
     def __init__(self, sizes: Sizes, n_features: int, rng: torch.Generator) -> None:
         super().__init__(n_features, sizes.latent, rng)
@@ -86,7 +86,7 @@ class LayeredFeedback(Feedback):
 
 
 class OwnFeedback(Feedback):
-    """A way back with the decoder that an encoder brings; its hidden layers are its own, and not gated."""
+    """A decoder that comes with the encoder; its hidden layers are not gated."""
 
     def __init__(self, sizes: Sizes, encoder: BringsDecoder, n_features: int, rng: torch.Generator) -> None:
         super().__init__(n_features, sizes.latent, rng)
@@ -107,7 +107,7 @@ class OwnFeedback(Feedback):
 
 
 def make_feedback(sizes: Sizes, encoder: nn.Module, n_features: int, rng: torch.Generator) -> Feedback:
-    """Return the way back from an encoder's features: its own, or the paper's."""
+    """Return the feedback connections for an encoder: with its own decoder, or the paper's."""
     if isinstance(encoder, BringsDecoder):
         return OwnFeedback(sizes, encoder, n_features, rng)
     return LayeredFeedback(sizes, n_features, rng)

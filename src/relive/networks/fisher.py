@@ -3,8 +3,8 @@ r"""The diagonal of the Fisher information of a classifier, exact, for any encod
 The gradient of a sample's log-likelihood with respect to a linear layer's weights is the outer product of g, the
 gradient at the layer's output, and a, the layer's input. Its square is the outer product of the squares, so the sum
 over samples is one matrix product, :math:`(g^2)^\top (a^2)`: no loop over samples. A convolution's gradient is a sum of
-such outer products over places, which must be squared sample by sample, in one batched product. Parameters of anything
-else get their gradients sample by sample from ``torch.func``.
+such outer products over positions, which must be squared sample by sample, in one batched product. All other
+parameters get their gradients sample by sample from ``torch.func``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from relive.networks.encoders import mode
 from relive.networks.head import masked
 
 Labels = Literal["true", "predicted", "expected"]
-AT_ONCE = 50  # samples whose gradients of a whole layer are in memory together
+AT_ONCE = 50  # samples whose gradients of a whole layer are held in memory together
 
 
 @torch.no_grad()
@@ -35,7 +35,7 @@ def fisher_sum(
 ) -> dict[str, Tensor]:
     r"""Return :math:`\sum_x (\partial \log p_\theta(Y=y|x) / \partial \theta_i)^2` for every parameter not frozen.
 
-    The network is asked in evaluation mode, where samples do not depend on each other.
+    The network is in evaluation mode, where samples do not depend on each other.
 
     Parameters
     ----------
@@ -44,9 +44,9 @@ def fisher_sum(
     batches
         Inputs (n, inputs) with their true units (n,), any number of samples at a time.
     active
-        (units,) bool, the units that the softmax runs over.
+        (units,) bool, the units in the softmax.
     labels
-        Which y: the ``"true"`` one, the most likely one (``"predicted"``), or all of them, each weighted with its
+        Which y: the ``"true"`` one, the most likely one (``"predicted"``), or all of them, each weighted by its
         probability (``"expected"``: the Fisher information itself).
     """
     head, encoder = net.head, net.encoder
@@ -72,7 +72,7 @@ def fisher_sum(
 
 
 def _label_choices(p: Tensor, unit: Tensor, active: Tensor, labels: Labels) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield the labels (n,) to take the gradient for, with the weight (n,) of each sample's."""
+    """Yield the labels (n,) for which to take the gradient, with the weight (n,) of each sample."""
     if labels == "expected":
         for c in active.nonzero().flatten():
             yield c.expand(len(p)), p[:, c]
@@ -82,19 +82,19 @@ def _label_choices(p: Tensor, unit: Tensor, active: Tensor, labels: Labels) -> I
 
 @dataclass(frozen=True)
 class _Tap:
-    """A layer of the encoder with what went into it, and where the gradient at its output is to be had."""
+    """A layer of the encoder with its input, and where to get the gradient at its output."""
 
     name: str
     layer: nn.Linear | nn.Conv2d
     a: Tensor
-    output: GradientEdge  # as it left the layer, whatever is done to it in place afterwards
+    output: GradientEdge  # before any later in-place change
 
 
 def _tapped(encoder: nn.Module, x: Tensor) -> tuple[Tensor, list[_Tap]]:
     """Return the features (n, features), and a tap at each layer whose gradients follow from its inputs and outputs.
 
-    That is a linear layer or convolution which is called once, on one row or picture per sample, and whose parameters
-    no other layer has. It is taken for granted that nobody uses its parameters without calling it.
+    That is a linear layer or convolution that is called once, on one row or image per sample, and shares its parameters
+    with no other layer. We assume that its parameters are not used without calling it.
     """
     owners = Counter(id(p) for _, p in encoder.named_parameters(remove_duplicate=False))
     taps: list[_Tap] = []
@@ -108,7 +108,7 @@ def _tapped(encoder: nn.Module, x: Tensor) -> tuple[Tensor, list[_Tap]]:
 
 
 def _is_plain(layer: nn.Module) -> bool:
-    """Say whether the gradients of a layer of this kind follow from its inputs and outputs."""
+    """Return whether the gradients of a layer of this kind follow from its inputs and outputs."""
     if type(layer) is nn.Conv2d:
         return layer.padding_mode == "zeros" and not isinstance(layer.padding, str)
     return type(layer) is nn.Linear
@@ -165,7 +165,7 @@ def _convolution(tap: _Tap, g: Tensor, share: Tensor) -> Iterator[Tensor]:
 def _one_by_one(
     encoder: nn.Module, x: Tensor, g: Tensor, share: Tensor, theta: dict[str, Tensor]
 ) -> Iterator[tuple[str, Tensor]]:
-    """Yield, by name, the sums of any parameters, each sample's gradient computed by itself."""
+    """Yield, by name, the sums of any parameters, computing each sample's gradient separately."""
     from torch.func import functional_call, grad, vmap
 
     def along_g(theta: dict[str, Tensor], row: Tensor, g_row: Tensor) -> Tensor:
@@ -175,7 +175,7 @@ def _one_by_one(
 
     gradients = vmap(grad(along_g), in_dims=(None, 0, 0))
     for some_x, some_g, some_share in zip(*(split(t, AT_ONCE) for t in (x, g, share)), strict=True):
-        with warnings.catch_warnings():  # operations that vmap loops over are slower, and right
+        with warnings.catch_warnings():  # operations that vmap loops over are slower, but correct
             warnings.filterwarnings("ignore", "There is a performance drop", UserWarning)
             of_parameters = gradients(theta, some_x, some_g)
         for name, of_samples in of_parameters.items():
@@ -183,5 +183,5 @@ def _one_by_one(
 
 
 def _squares(of_samples: Tensor, share: Tensor) -> Tensor:
-    """Return the sum over samples of their squares, each with its weight, as one row."""
+    """Return the weighted sum over samples of their squares, as one row."""
     return share @ of_samples.square().reshape(len(of_samples), -1)

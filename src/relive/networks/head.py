@@ -1,4 +1,4 @@
-"""The output layer: it grows, and only some of its units are active for a row."""
+"""The output layer: it grows, and only some of its units are active for each row."""
 
 from __future__ import annotations
 

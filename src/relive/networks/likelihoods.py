@@ -1,4 +1,4 @@
-"""How a decoder's outputs describe inputs: numbers in [0, 1] as probabilities, any others as normal variables."""
+"""How a decoder's outputs describe inputs: numbers in [0, 1] as probabilities, any others as Gaussian variables."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from torch import Tensor, nn
 
 from relive._util.errors import unknown
 
-LOG_VARIANCES = (-5.0, 2.0)  # of standardised features: no feature is taken for exactly known, or for mere noise
+LOG_VARIANCES = (-5.0, 2.0)  # of standardised features: none is treated as known exactly, or as pure noise
 
 
 class _Reconstruction(torch.autograd.Function):
-    """Binary cross entropy per row from logits; its gradient, σ(l) − x, is at hand from the forward pass."""
+    """Binary cross-entropy per row from logits; its gradient, σ(l) − x, is available from the forward pass."""
 
     @staticmethod
     def forward(ctx: Any, logits: Tensor, x: Tensor) -> Tensor:
@@ -44,7 +44,7 @@ def gaussian(mean: Tensor, logvar: Tensor, x: Tensor) -> Tensor:
 
 
 class Likelihood(nn.Module, ABC):
-    """What is made of a decoder's outputs, (n, inputs)."""
+    """Interprets a decoder's outputs, (n, inputs)."""
 
     def __init__(self, n_inputs: int) -> None:
         super().__init__()
@@ -56,15 +56,15 @@ class Likelihood(nn.Module, ABC):
     @staticmethod
     @abstractmethod
     def noise(shape: tuple[int, int], rng: torch.Generator) -> Tensor:
-        """Return inputs of this kind that mean nothing."""
+        """Return random inputs of this kind."""
 
     @abstractmethod
     def draw(self, outputs: Tensor, rng: torch.Generator) -> Tensor:
-        """Return inputs as they are replayed, (n, inputs)."""
+        """Return inputs for replay, (n, inputs)."""
 
 
 class Bernoulli(Likelihood):
-    """For inputs in [0, 1], such as the brightness of pixels; what is replayed is the probability, as in the paper."""
+    """For inputs in [0, 1], such as pixel brightness; the probability itself is replayed, as in the paper."""
 
     def rows(self, outputs: Tensor, x: Tensor) -> Tensor:
         return reconstruction(outputs, x)
@@ -78,19 +78,19 @@ class Bernoulli(Likelihood):
 
 
 class Gaussian(Likelihood):
-    """For standardised features of any range: the decoder says the mean, and each feature learns a variance.
+    """For standardised features of any range: the decoder gives the mean, and each feature learns a variance.
 
-    What is replayed is drawn, noise included: the mean alone would replay features that vary less than real ones.
+    Replayed features are sampled, with noise: the mean alone would vary less than real features.
     """
 
     def __init__(self, n_inputs: int) -> None:
         super().__init__(n_inputs)
         low, high = LOG_VARIANCES
-        self.place = nn.Parameter(torch.full((n_inputs,), math.log(-low / high)))  # so that log σ² is 0 at first
+        self.place = nn.Parameter(torch.full((n_inputs,), math.log(-low / high)))  # so that log σ² starts at 0
 
     @property
     def logvar(self) -> Tensor:
-        """Log σ² of every feature, (inputs,), between the bounds; it moves freely, however near to them."""
+        """Log σ² of every feature, (inputs,), within the bounds, through a smooth parametrisation."""
         low, high = LOG_VARIANCES
         return low + (high - low) * self.place.sigmoid()
 
@@ -109,7 +109,7 @@ LIKELIHOODS: dict[str, type[Likelihood]] = {"bernoulli": Bernoulli, "gaussian": 
 
 
 def likelihood_of(name: str, n_inputs: int) -> Likelihood:
-    """Return the likelihood of that name."""
+    """Return the likelihood with that name."""
     if name not in LIKELIHOODS:
         raise unknown("likelihood", name, LIKELIHOODS)
     return LIKELIHOODS[name](n_inputs)

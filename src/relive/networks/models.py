@@ -1,4 +1,4 @@
-"""A classifier, a VAE, and a VAE with a softmax (RtF), around any encoder. They know nothing of tasks.
+"""A classifier, a VAE, and a VAE with a softmax (RtF), around any encoder. They know nothing about tasks.
 
 classifier   x → encoder → units
 VAE          x → encoder → (μ, log σ²) → z → decoder → x̃
@@ -28,10 +28,10 @@ class Classifier(nn.Module):
     def __init__(self, sizes: Sizes, rng: torch.Generator) -> None:
         super().__init__()
         self.encoder, self.n_features = make_encoder(sizes, rng)
-        self.head = Head(self.n_features, sizes.units, fork(rng))  # so its size changes nothing else
+        self.head = Head(self.n_features, sizes.units, fork(rng))  # its size does not affect other draws
 
     def idle(self, units: int) -> int:
-        """Return how many parameters, of those not frozen, are never trained if that many units are never active."""
+        """Return how many trainable parameters are never trained if that many units are never active."""
         return units * (self.n_features + 1) if self.head.weight.requires_grad else 0
 
     def forward(self, x: Tensor) -> Tensor:
@@ -51,10 +51,10 @@ class VAE(nn.Module):
 
 @dataclass(frozen=True)
 class Answers:
-    """What a generative classifier says of inputs: classes, and how it would draw them again."""
+    """A generative classifier's outputs: logits, and the reconstruction."""
 
     logits: Tensor  # (n, units)
-    reconstruction: Tensor  # (n, inputs), to be read by the likelihood
+    reconstruction: Tensor  # (n, inputs), the likelihood's parameters
     mu: Tensor  # (n, latent)
     logvar: Tensor  # (n, latent)
 
@@ -69,11 +69,11 @@ class GenerativeClassifier(Classifier, ABC):
     @property
     @abstractmethod
     def likelihood(self) -> Likelihood:
-        """How its reconstructions are to be read."""
+        """How its reconstructions are interpreted."""
 
 
 class ReconstructingClassifier(GenerativeClassifier, ABC):
-    """A classifier that can also generate inputs, and answers all questions about an input at once."""
+    """A classifier that can also generate inputs, and classifies and reconstructs in one pass."""
 
     @abstractmethod
     def answer(self, x: Tensor, rng: torch.Generator) -> Answers:
@@ -81,7 +81,7 @@ class ReconstructingClassifier(GenerativeClassifier, ABC):
 
 
 class FeedbackClassifier(ReconstructingClassifier):
-    """RtF's network: the classifier's encoder is that of a VAE, too; one pass does both."""
+    """RtF's network: the classifier's encoder is also that of a VAE; one pass does both."""
 
     def __init__(self, sizes: Sizes, rng: torch.Generator) -> None:
         super().__init__(sizes, rng)
@@ -100,7 +100,7 @@ class FeedbackClassifier(ReconstructingClassifier):
 
 
 class ClassifierWithVAE(ReconstructingClassifier):
-    """DGR's pair: a classifier, and beside it a generator that shares no parameter with it."""
+    """DGR's pair: a classifier and a separate generator, without shared parameters."""
 
     def __init__(self, sizes: Sizes, rng: torch.Generator) -> None:
         super().__init__(sizes, rng)

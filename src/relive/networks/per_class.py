@@ -1,4 +1,4 @@
-r"""A VAE for every class, and nothing else: the answer is the class whose VAE finds an input most likely.
+r"""A VAE for every class, and nothing else: the class whose VAE finds an input most likely wins.
 
 .. math:: p(x|c) \approx \frac1S \sum_{s=1}^S \frac{p(x|z_s, c) \, p(z_s)}{q(z_s|x, c)}, \qquad z_s \sim q(z|x, c)
 """
@@ -26,15 +26,15 @@ class VAEPerClass(GenerativeClassifier):
     Parameters
     ----------
     sizes
-        As of any network; it has VAEs in place of one encoder and an output layer.
+        As for any network; VAEs replace the encoder and the output layer.
     n_classes
-        How many VAEs; when more classes come, more are made, and those that are there stay as they are.
+        How many VAEs; new classes add more, and existing ones do not change.
     hidden, latent
         Units in each hidden layer of a VAE, and its latent variables.
     rng
-        What weights are drawn from.
+        The generator for weights.
     gone
-        Numbers of classes that were forgotten, and are not generated any more.
+        Numbers of forgotten classes, which are no longer generated.
     """
 
     met: Tensor
@@ -63,15 +63,15 @@ class VAEPerClass(GenerativeClassifier):
         return max(1, int(self.met.item()))
 
     def rows(self, number: int, x: Tensor, rng: torch.Generator) -> Tensor:
-        """Return the loss of inputs of a class to its VAE, minus the evidence lower bound: (n,)."""
+        """Return the loss of a class's inputs under its VAE, minus the evidence lower bound: (n,)."""
         vae = self.vae(number)
         outputs, mu, logvar = vae.feedback(vae.encoder(x), rng)
         return vae.feedback.likelihood.rows(outputs, x) + latent(mu, logvar)
 
     def log_likelihood(self, x: Tensor, samples: int) -> Tensor:
-        """Return the estimated log p(x|c), without its constant, for the classes learned: (n, classes).
+        """Return the estimated log p(x|c), without its constant, for the learned classes: (n, classes).
 
-        The same noise serves every input, so that an answer depends on nothing else.
+        All inputs share the same noise, so that a prediction depends only on its input.
         """
         rng, columns = stream(0, "importance samples"), []
         for number in range(self.n_met):
@@ -88,9 +88,9 @@ class VAEPerClass(GenerativeClassifier):
 
     @torch.no_grad()
     def generate(self, n: int, rng: torch.Generator) -> Tensor:
-        """Return n generated inputs, as many of each class that was learned as of any other: (n, inputs)."""
+        """Return n generated inputs, evenly divided among the learned classes: (n, inputs)."""
         known = left(self.n_met, self.gone)
-        counts = evenly(n, len(known), rng).bincount().tolist()  # the last of them may have none
+        counts = evenly(n, len(known), rng).bincount().tolist()  # the last may have none
         parts = zip(known.tolist(), counts, strict=False)
         return torch.cat([self.vae(number).feedback.sample(size, rng) for number, size in parts])
 

@@ -1,4 +1,4 @@
-"""How a row of numbers is to be read as a picture, and over which fields its maps are averaged. No torch."""
+"""How a row of numbers represents an image, and over which fields its maps are averaged. No torch."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from relive._util.errors import InputError
 if TYPE_CHECKING:
     from torch import Tensor
 
-COLOURS = 4  # at most: red, green, blue, and how transparent
+COLOURS = 4  # at most: red, green, blue, alpha
 
 
 @dataclass(frozen=True)
 class Picture:
-    """The shape of a picture.
+    """The shape of an image.
 
     Attributes
     ----------
     channels, height, width
         Its size.
     colours_last
-        Whether a row has the colours of one pixel side by side, as image files have them.
+        Whether a row has the colours of a pixel next to each other, as in image files.
     """
 
     channels: int
@@ -63,18 +63,18 @@ class Picture:
 
 
 def pooled_by(picture: Picture) -> int:
-    """Return over how many pixels a side the first layer of random convolutions is averaged."""
+    """Return the pooling size of the first layer of random convolutions, in pixels per side."""
     return 2 if min(picture.height, picture.width) >= 16 else 1
 
 
 def fields(picture: Picture, grid: int) -> int:
-    """Return over how many fields a map of the first layer is averaged."""
+    """Return the number of fields over which a map of the first layer is averaged."""
     sides = (-(-n // pooled_by(picture)) for n in (picture.height, picture.width))
     return math.prod(min(grid, n) for n in sides)
 
 
 def overlapping(side: int, grid: int) -> tuple[int, int]:
-    """Return the window and the stride with which a side is divided into fields that overlap.
+    """Return the window and the stride that divide a side into overlapping fields.
 
     >>> overlapping(14, 3), overlapping(2, 4)
     ((6, 4), (1, 1))

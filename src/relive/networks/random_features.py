@@ -1,19 +1,19 @@
-r"""Fixed random features: nothing is trained, and only the first task decides how inputs are scaled.
+r"""Fixed random features: nothing is trained, and only the first task determines how inputs are scaled.
 
-Flat inputs become :math:`[z, \max(0, Wz + b)]` with W and b from normal distributions and z the inputs scaled by the
-first task's median and spread, bounded like a logarithm, so that a later task that lies far away does no harm. Where
-there are more than 512 inputs, as in a picture taken as a row of pixels, random directions among them are mostly noise.
-There u, along the first task's principal axes, takes the place of z:
+Flat inputs become :math:`[z, \max(0, Wz + b)]` with Gaussian W and b, and z the inputs scaled by the
+first task's median and spread and compressed logarithmically, so that a later task far away does no harm. With
+more than 512 inputs, as in an image treated as a row of pixels, random directions among them are mostly noise.
+Then u, along the first task's principal axes, replaces z:
 
 .. math:: u_j \propto \lambda_j^{1/4}\; v_j^\top S (z - \bar z)
 
-with :math:`\lambda_j` and :math:`v_j` the largest eigenvalues of the covariance of Sz and their vectors, S the spreads.
-So the standard deviation of :math:`u_j` is proportional to :math:`\lambda_j^{3/4}`; by itself the power would be 1/2.
+with :math:`\lambda_j` and :math:`v_j` the largest eigenvalues and eigenvectors of the covariance of Sz, S the spreads.
+So the standard deviation of :math:`u_j` is proportional to :math:`\lambda_j^{3/4}`; unscaled, the power would be 1/2.
 
-Pictures go through two layers of random convolutions. The first layer's filters are drawn with the covariance that
-small patches of the first task have, so that they are as smooth as the pictures; no patch is kept. Biases of the second
-are quantiles of what the first task's pictures give, so that every filter is silent somewhere. The features are square
-roots of means over fields.
+Images pass through two layers of random convolutions. The first layer's filters are drawn with the covariance of
+small patches of the first task, so that they are as smooth as the images; no patch is stored. Biases of the second
+are quantiles of its outputs on the first task's images, so that every filter is inactive somewhere. The features are
+square roots of means over fields.
 
 Rahimi & Recht (2008), "Random features for large-scale kernel machines", NeurIPS; Coates & Ng (2012), "Learning feature
 representations with k-means"; McDonnell et al. (2023), "RanPAC", NeurIPS.
@@ -33,22 +33,22 @@ from torch.nn.functional import avg_pool2d, conv2d, linear, pad, unfold
 from relive.networks.catalogue import BOUND, COARSE, FINE, FIRST, WIDE
 from relive.networks.pictures import COLOURS, Picture, fields, overlapping, pooled_by
 
-AXES, AXES_POWER = 100, 0.75  # so many; what an eigenvalue is raised to for the standard deviation along its axis
-FEW = 1e-4  # the variance that random axes have, in units of an input's
-LOOK_WIDE = 10_000  # inputs of the first task that axes are taken from
-KERNEL, SMALL_KERNEL = 5, 3  # sides of both convolutions' filters; on small pictures, which are not halved
-SMALLEST = 8  # pixels a side that a picture has at least
-LOOK, LOOK_PICTURES = 1000, 300  # inputs of the first task that are looked at
-AT_ONCE = 50  # pictures that go through the convolutions together: larger maps would leave the cache
+AXES, AXES_POWER = 100, 0.75  # how many; exponent of an eigenvalue for the standard deviation along its axis
+FEW = 1e-4  # the variance of random axes, in units of an input's
+LOOK_WIDE = 10_000  # inputs of the first task that determine the axes
+KERNEL, SMALL_KERNEL = 5, 3  # sides of both convolutions' filters; for small images, which are not halved
+SMALLEST = 8  # minimum pixels per side of an image
+LOOK, LOOK_PICTURES = 1000, 300  # inputs of the first task that are examined
+AT_ONCE = 50  # images per convolution: more would not fit the cache
 QUANTILES = (0.3, 0.95)  # of a filter's outputs, between which its threshold is drawn
 
 
 @runtime_checkable
 class Adapts(Protocol):
-    """An encoder that looks at the first task's inputs before it gives any features."""
+    """An encoder that adapts to the first task's inputs before it computes any features."""
 
     def adapt(self, x: Tensor) -> None:
-        """Decide by these inputs, (n, inputs), once."""
+        """Adapt to these inputs, (n, inputs), once."""
 
 
 def some_of(x: Tensor, n: int) -> Tensor:
@@ -57,7 +57,7 @@ def some_of(x: Tensor, n: int) -> Tensor:
 
 
 class FlatFeatures(nn.Module):
-    """The inputs, scaled, or their principal axes, and random ReLU features of them.
+    """The scaled inputs, or their principal axes, and random ReLU features of them.
 
     Parameters
     ----------
@@ -66,9 +66,9 @@ class FlatFeatures(nn.Module):
     with_plain
         Whether the inputs or axes themselves are among the features, as the first of them.
     n_axes
-        Principal axes that take the place of the inputs; 0 for the inputs.
+        Principal axes that replace the inputs; 0 for the inputs.
     rng
-        What the random weights are drawn from.
+        The generator for the random weights.
     """
 
     weight: Tensor
@@ -91,13 +91,13 @@ class FlatFeatures(nn.Module):
             self.register_buffer("origin", torch.zeros(n_axes))  # minus where the first task's mean lies on them
 
     def adapt(self, x: Tensor) -> None:
-        """Decide how inputs are scaled, and which axes take their place if they are many."""
+        """Determine how inputs are scaled, and the axes that replace them if there are many."""
         self._scale(some_of(x, LOOK))
         if self.n_axes:
             self._turn(self._scaled(some_of(x, LOOK_WIDE)))
 
     def _scale(self, x: Tensor) -> None:
-        """Take the median and the distance of the outer deciles; where they are the same, the standard deviation."""
+        """Use the median and the distance of the outer deciles or, if that is 0, the standard deviation."""
         low, self.middle, high = torch.quantile(x, torch.tensor([0.1, 0.5, 0.9], device=x.device), dim=0)
         deviation = x.std(0, correction=0)
         spread = (high - low) / 2.56  # a normal variable's standard deviation
@@ -105,16 +105,16 @@ class FlatFeatures(nn.Module):
         spread = torch.where(spread > still, spread, deviation)
         varies = spread > still
         usual = spread[varies].median() if varies.any() else spread.new_ones(())
-        self.spread = torch.where(varies, spread, usual)  # who knows what a still input does later
+        self.spread = torch.where(varies, spread, usual)  # a constant input may vary later
 
     def _turn(self, z: Tensor) -> None:
-        """Take the principal axes of the inputs in their own units, but bounded; where samples are few, random ones."""
+        """Use the principal axes of the inputs in their own units, but bounded; with few samples, random ones."""
         mean, own = z.mean(0), z * self.spread
         covariance = torch.cov(own.T, correction=0).double()
         usual = float(covariance.diagonal().mean()) or 1.0
         variance, axes = torch.linalg.eigh(covariance + FEW * usual * (self.axes.T @ self.axes))
         variance, axes = variance.flip(0)[: self.n_axes].clamp_min(0), axes.flip(1)[:, : self.n_axes]
-        power = variance ** (2 * AXES_POWER)  # the variances that there are to be, up to a factor
+        power = variance ** (2 * AXES_POWER)  # the target variances, up to a factor
         factor = (power / (power.mean() * variance).clamp_min(torch.finfo(torch.float32).tiny)).sqrt()
         self.axes = ((axes * factor).T * self.spread).float()  # (axes, inputs)
         self.origin = -self.axes @ mean
@@ -141,9 +141,9 @@ class ConvolutionalFeatures(nn.Module):
     n_filters
         Of the second convolution.
     with_first
-        Whether the first layer's outputs are among the features, too.
+        Whether the first layer's outputs are also features.
     rng
-        What the random weights are drawn from.
+        The generator for the random weights.
     """
 
     weight1: Tensor
@@ -163,7 +163,7 @@ class ConvolutionalFeatures(nn.Module):
         self.register_buffer("bias2", low + (high - low) * torch.rand(n_filters, generator=rng))  # until adapted
 
     def adapt(self, x: Tensor) -> None:
-        """Draw the first filters as smooth as the pictures, and set every filter's scale and threshold."""
+        """Draw first filters as smooth as the images, and set every filter's scale and threshold."""
         planes = self.picture.planes(some_of(x, LOOK_PICTURES))
         k = self.weight1.shape[-1]
         patches = unfold(planes, k, padding=k // 2).transpose(1, 2).flatten(0, 1)
@@ -196,22 +196,22 @@ class ConvolutionalFeatures(nn.Module):
 
 
 def _averaged(maps: Tensor, grid: int) -> Tensor:
-    """Return square roots of the means over overlapping fields, (n, maps · fields): large values are less rare so."""
+    """Return square roots of the means over overlapping fields, (n, maps · fields), which reduces outliers."""
     windows, strides = zip(*(overlapping(n, grid) for n in maps.shape[2:]), strict=True)
     return avg_pool2d(maps, windows, strides).flatten(1).sqrt_()
 
 
 def _outputs(maps: Tensor, weight: Tensor) -> Tensor:
-    """Return what filters give for some of the places of some of the maps, (filters, places)."""
+    """Return the filters' outputs at some positions of some maps, (filters, places)."""
     some = maps[:: max(1, len(maps) // 200)]
     return conv2d(some, weight, padding=weight.shape[-1] // 2).transpose(0, 1).flatten(1)[:, ::5]
 
 
 @dataclass(frozen=True)
 class Size:
-    """What an encoder would be, without making it: numbers that it keeps, features, and how many of these are inputs.
+    """An encoder's size without creating it: stored numbers, features, and how many of these are inputs.
 
-    Where principal axes take the place of inputs, those are meant.
+    If principal axes replace the inputs, the latter are the axes.
     """
 
     numbers: int
@@ -220,7 +220,7 @@ class Size:
 
 
 def _flat_parts(shape: tuple[int, ...], hidden: int) -> tuple[int, int, bool, int]:
-    """Return inputs, random features, whether the inputs are features too, and axes."""
+    """Return inputs, random features, whether the inputs are also features, and axes."""
     n_inputs = math.prod(shape)
     n_axes = min(AXES, max(1, hidden // 2)) if n_inputs > WIDE else 0
     n_plain = n_axes or n_inputs
@@ -229,7 +229,7 @@ def _flat_parts(shape: tuple[int, ...], hidden: int) -> tuple[int, int, bool, in
 
 
 def flat(shape: tuple[int, ...], hidden: int, rng: torch.Generator) -> FlatFeatures:
-    """Return ``hidden`` features of flat inputs: the inputs themselves, unless they are too many, and random ones."""
+    """Return ``hidden`` features of flat inputs: the inputs themselves, unless there are too many, and random ones."""
     return FlatFeatures(*_flat_parts(shape, hidden), rng)
 
 
@@ -242,7 +242,7 @@ def flat_size(shape: tuple[int, ...], hidden: int) -> Size:
 
 
 def _convolutional_parts(shape: tuple[int, ...], hidden: int) -> tuple[Picture, int, bool]:
-    """Return the picture, the second layer's filters, and whether the first layer's outputs are features, too."""
+    """Return the image, the second layer's filters, and whether the first layer's outputs are also features."""
     picture = Picture.of(shape, "encoder 'random'")
     of_first = FIRST * fields(picture, FINE)
     with_first = 2 * of_first <= hidden
@@ -251,7 +251,7 @@ def _convolutional_parts(shape: tuple[int, ...], hidden: int) -> tuple[Picture, 
 
 
 def convolutional(shape: tuple[int, ...], hidden: int, rng: torch.Generator) -> ConvolutionalFeatures:
-    """Return about ``hidden`` features of pictures."""
+    """Return about ``hidden`` features of images."""
     return ConvolutionalFeatures(*_convolutional_parts(shape, hidden), rng)
 
 
@@ -264,7 +264,7 @@ def convolutional_size(shape: tuple[int, ...], hidden: int) -> Size:
 
 
 def kernel(picture: Picture) -> int:
-    """Return how many pixels a side the filters have."""
+    """Return the side of the filters in pixels."""
     return KERNEL if pooled_by(picture) > 1 else SMALL_KERNEL
 
 
@@ -274,7 +274,7 @@ def _is_picture(shape: tuple[int, ...]) -> bool:
 
 
 def random(shape: tuple[int, ...], hidden: int, rng: torch.Generator) -> nn.Module:
-    """Return random features for inputs of this shape: convolutional for pictures, flat for all others."""
+    """Return random features for inputs of this shape: convolutional for images, flat for all others."""
     return (convolutional if _is_picture(shape) else flat)(shape, hidden, rng)
 
 

@@ -1,1 +1,1 @@
-"""The paper as data: published cells, presets, grids, and how our numbers compare. The toolkit knows nothing of it."""
+"""The paper as data: published cells, presets, grids, and how ours compare. The toolkit does not depend on it."""

@@ -1,4 +1,4 @@
-"""Our numbers beside the published ones: which runs count for a cell of the paper's tables, and how they compare."""
+"""Our numbers next to the published ones: which runs count for a cell of the paper's tables, and how they compare."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from relive.paper.published import (
 )
 from relive.paper.tuned import Tuned, as_in_paper
 
-NEAR_SDS, RANGE_SDS = 1.0, 3.0  # published standard deviations: how near is near, how far a single run may be
-POINTS = 1.0  # near in any case
+NEAR_SDS, RANGE_SDS = 1.0, 3.0  # published standard deviations: what counts as near, and as in range for a single run
+POINTS = 1.0  # always counts as near
 
 Verdict = Literal["agrees", "undecided", "in range", "higher", "lower", "missing"]
 METHODS = tuple(dict.fromkeys(method for _, _, method in PUBLISHED))
@@ -32,14 +32,14 @@ METHODS = tuple(dict.fromkeys(method for _, _, method in PUBLISHED))
 
 @dataclass(frozen=True)
 class Compared:
-    """One cell of a table: our runs, the published number, and what the comparison says. Accuracies in percent.
+    """One cell of a table: our runs, the published number, and the outcome of the comparison. Accuracies in percent.
 
     Attributes
     ----------
     scenario, method
         Which cell.
     settings
-        What the method's settings must be for a run to count, or None if they were to be searched and are not.
+        The method settings that a run must have to count, or None if they should be searched and are not.
     runs
         The runs that count, one per seed.
     mean, sem
@@ -51,9 +51,9 @@ class Compared:
     interval
         Of the difference to the published mean, 95 %, in points; None if not tested.
     verdict
-        ``"higher"`` and ``"lower"`` if a difference was shown. If none was, ``"agrees"`` if the interval is near 0 as a
-        whole (one published standard deviation, or a point), else ``"undecided"``: there are too few runs to tell. One
-        or two runs are not tested: their mean is ``"in range"`` of a single published run, or it is not.
+        ``"higher"`` and ``"lower"`` if a difference was shown. Otherwise ``"agrees"`` if the whole interval is near 0
+        (one published standard deviation, or a point), else ``"undecided"``: there are too few runs to tell. One
+        or two runs are not tested: their mean is ``"in range"`` of a single published run, or not.
     note
         What a reader should know about this verdict.
     """
@@ -82,13 +82,13 @@ class Compared:
         return None if self.mean is None else self.mean - self.published.mean
 
     def within(self, sds: float) -> float:
-        """Return so many published standard deviations in points, but at least one point."""
+        """Return this many published standard deviations in points, but at least one point."""
         return max(sds * self.published.sem * math.sqrt(RUNS_PER_CELL), POINTS)
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """One of the paper's two tables beside ours; ``cells`` has a key (scenario, method) for each published cell."""
+    """One of the paper's two tables next to ours; ``cells`` has a key (scenario, method) for each published cell."""
 
     protocol: str
     tuned: bool
@@ -132,16 +132,16 @@ def compare(results: Iterable[RunResult], protocol: str, tuned: Tuned | None = N
 
 
 def preferred(default: Comparison, tuned: Comparison) -> Comparison:
-    """Return a table of the runs with searched settings where there are enough, and of the default ones elsewhere.
+    """Return a table with runs of searched settings where there are enough, and of default ones elsewhere.
 
-    The paper's figures are of such runs: it gave the competing methods "the best possible chance".
+    The paper's figures use such runs: it gave the competing methods "the best possible chance".
     """
     searched = {key: cell for key, cell in tuned.cells.items() if cell.n >= min(TESTED_RUNS, default.cells[key].n or 1)}
     return replace(default, cells=default.cells | searched)
 
 
 def wanted_settings(protocol: str, scenario: str, method: str, tuned: Tuned | None) -> dict[str, float] | None:
-    """Return the settings that a cell's runs must have, or None if a search should have chosen them and has not."""
+    """Return the settings that a cell's runs must have, or None if a search has yet to choose them."""
     defaults = preset_settings(protocol, method)
     if tuned is None or (protocol, method) not in GRIDS:
         return defaults
@@ -150,9 +150,9 @@ def wanted_settings(protocol: str, scenario: str, method: str, tuned: Tuned | No
 
 
 def counted(results: Iterable[RunResult], settings: Mapping[str, float]) -> list[RunResult]:
-    """Return the results that count for a cell, by seed; the grid search's own run does not, nor split's seed 0.
+    """Return the results that count for a cell, by seed, without the grid search's own run and split's seed 0.
 
-    A seed counts once: its runs with other numbers of threads differ in the last bits, they are no new draw.
+    A seed counts once: its runs with other numbers of threads differ only in the last bits.
     """
     by_seed: dict[int, RunResult] = {}
     for result in sorted(results, key=lambda r: (r.spec.seed, r.spec.threads)):
@@ -168,7 +168,7 @@ def _judged(
     runs: Sequence[RunResult],
     published: PublishedCell,
 ) -> Compared:
-    """Return a cell with its numbers; the verdict of a tested cell waits for the correction."""
+    """Return a cell with its numbers; the verdict of a tested cell awaits the correction."""
     cell = Compared(scenario, method, settings, published)
     if settings is None:
         return replace(cell, note="its settings have not been searched")
@@ -195,7 +195,7 @@ def _judged_by_range(cell: Compared) -> Compared:
 
 
 def _tested(cell: Compared, p: float) -> Verdict:
-    """Return the verdict of a cell whose p-value, corrected, is known."""
+    """Return the verdict of a cell with a given corrected p-value."""
     if p < ALPHA:
         return _direction(cell)
     assert cell.interval is not None

@@ -28,7 +28,7 @@ def grid_specs(protocol: str, scenario: str, method: str) -> list[RunSpec]:
 
 
 def at_edge(protocol: str, method: str, settings: Mapping[str, float]) -> list[str]:
-    """Return which chosen settings are at an edge of their grid, so that a better value may lie beyond.
+    """Return which chosen settings are at the edge of their grid, so that there may be a better value beyond.
 
     >>> at_edge("split", "online-ewc", {"lam": 1.0, "gamma": 1.0})
     ['lam']

@@ -18,11 +18,11 @@ PAPER_DATASET = "mnist"
 PROTOCOL_NAMES = ("split", "permuted")
 RUNS_PER_CELL = 20
 FIRST_SEED = 1  # the tables' runs have seeds 1, 2, …
-IN_ORDER = {"split": 0}  # the one seed whose tasks are not drawn like the others': it keeps the digits in order
+IN_ORDER = {"split": 0}  # the only seed whose tasks are not drawn like the others': it keeps the digits in order
 
 PRESETS: dict[str, dict[str, Any]] = {name: PROTOCOLS[name].preset for name in PROTOCOL_NAMES}
 
-# The 2018 code's defaults, in full. XdG had none there and the paper does not print its choice: its values are those
+# The 2018 code's defaults, in full. XdG had none there and the paper does not report its choice: its values are those
 # that the authors' later report found on the same protocols.
 _SETTINGS: dict[str, dict[str, float]] = {
     "ewc": {"lam": 5000.0},
@@ -33,7 +33,7 @@ NO_DEFAULT = {("split", "xdg"): {"proportion": 0.95}, ("permuted", "xdg"): {"pro
 
 
 def preset_settings(protocol: str, method: str) -> dict[str, float]:
-    """Return all settings of a method as the presets have them.
+    """Return all preset settings of a method.
 
     >>> preset_settings("permuted", "xdg")
     {'proportion': 0.55}
@@ -43,11 +43,11 @@ def preset_settings(protocol: str, method: str) -> dict[str, float]:
 
 # What the grid searches try, each range wide enough that the best value is not at its edge.
 _POWERS = {"split": 14, "permuted": 8}
-GRID_SEED = 1000  # the searches' own seed: the tables' runs are fresh ones
+GRID_SEED = 1000  # the searches' own seed: the tables use fresh runs
 
 
 def counts(protocol: str, seed: int) -> bool:
-    """Say whether a run with this seed counts for the tables.
+    """Return whether a run with this seed counts for the tables.
 
     >>> counts("split", 0), counts("split", 1), counts("permuted", 0), counts("permuted", GRID_SEED)
     (False, True, True, False)
@@ -61,7 +61,7 @@ for _protocol, _n in _POWERS.items():
     GRIDS[_protocol, "ewc"] = {"lam": [10.0**k for k in range(_n)]}
     GRIDS[_protocol, "online-ewc"] = {"lam": [10.0**k for k in range(_n)], "gamma": [0.7, 0.8, 0.9, 1.0]}
     GRIDS[_protocol, "si"] = {"c": [10.0**k for k in range(-3, 6)]}
-NOTHING_BEYOND = {"proportion": 0.0, "gamma": 1.0}  # edges of a grid because the setting ends there
+NOTHING_BEYOND = {"proportion": 0.0, "gamma": 1.0}  # grid edges beyond which there are no values
 
 _TABLES = {
     "split": {
@@ -100,7 +100,7 @@ PUBLISHED: dict[tuple[str, str, str], PublishedCell] = {
 
 
 class Elsewhere(NamedTuple):
-    """An average accuracy in percent on split MNIST that another paper published, and which one."""
+    """An average accuracy in percent on split MNIST published in another paper, and which one."""
 
     mean: float
     reference: str

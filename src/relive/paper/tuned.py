@@ -1,4 +1,4 @@
-"""Grid searches that are among the results, and the settings that they chose; no torch."""
+"""Completed grid searches among the results, and the settings that they chose; no torch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Tuned = dict[CellKey, dict[str, float]]
 
 
 def as_in_paper(spec: RunSpec, settings: Mapping[str, float]) -> bool:
-    """Say whether a spec is the paper's experiment with these settings, whatever its seed and threads."""
+    """Return whether a spec is the paper's experiment with these settings, for any seed and number of threads."""
     return spec.protocol in PRESETS and spec == RunSpec(
         protocol=spec.protocol,
         scenario=spec.scenario,
@@ -51,7 +51,7 @@ def best(results: Iterable[RunResult]) -> RunResult:
 
 
 def tuned_of(results: Iterable[RunResult]) -> Tuned:
-    """Return the settings that each whole search among the results chose; one with a value missing chooses nothing."""
+    """Return the settings chosen by each complete search among the results; incomplete ones choose nothing."""
     results = list(results)
     tuned = Tuned()
     for protocol in PROTOCOL_NAMES:
