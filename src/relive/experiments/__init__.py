@@ -1,1 +1,1 @@
-"""Runs: specs, results, where they are kept, and what the paper reports."""
+"""Runs: specs, results, where they are stored, and comparisons."""

@@ -1,4 +1,4 @@
-"""Pictures that generators made: named arrays in one compressed NPZ file, read without pickle."""
+"""Images made by generators: named arrays in one compressed NPZ file, read without pickle."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def write_arrays(path: Path, arrays: Mapping[str, Pictures]) -> None:
 
 
 def read_arrays(path: Path, only: Collection[str] | None = None) -> dict[str, Pictures]:
-    """Return the arrays in a file, or those of them that are wanted; none if there is no file."""
+    """Return the arrays in a file, or only the named ones; empty if there is no file."""
     if not path.exists():
         return {}
     try:

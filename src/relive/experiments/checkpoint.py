@@ -1,4 +1,4 @@
-"""A run's state at the end of a task, in one safetensors file: to go on from there with the same bits."""
+"""A run's state at the end of a task, in one safetensors file, to resume from bit-identically."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class FileCheckpoint(Checkpoint):
     Parameters
     ----------
     store
-        Where runs live; the run's directory is made when the state is first asked for.
+        Where runs are stored; the run's directory is created when the state is first requested.
     spec
-        Whose state it is.
+        The run's spec.
     versions
-        What runs it: only the same versions promise the same bits.
+        What runs it: only the same versions give the same bits.
     warn
-        Is told why a file that is there is not used.
+        Called with the reason if an existing file is not used.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class FileCheckpoint(Checkpoint):
             return None
 
     def _read(self, path: Path) -> tuple[dict[str, Tensor], PartialResult]:
-        """Return what a file holds, all of it checked; whose numbers they are is for the learner to say."""
+        """Return a file's contents, all checked; whether the numbers fit is for the learner to check."""
         header, tensors = read_tensors(path, KIND, VERSION)
         if header.get("identity") != json.loads(json.dumps(self.identity)):
             raise FileError(f"{path} was made with other versions of relive, torch, numpy or Python")
@@ -71,7 +71,7 @@ class FileCheckpoint(Checkpoint):
         return tensors, progress
 
     def _progress(self, header: dict[str, Any], tensors: dict[str, Tensor]) -> PartialResult:
-        """Return what had come out of the run, and take its pictures from among the tensors."""
+        """Return the run's results so far, and move its images out of the tensors."""
         tasks = self.spec.tasks
         matrix = matrix_of(header["matrix"], tasks)
         schema.whole(len(matrix), "rows of the matrix", 1, tasks - 1)

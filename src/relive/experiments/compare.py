@@ -1,4 +1,4 @@
-"""Any methods side by side: mean ± SEM of each, and every pair compared seed by seed. No torch."""
+"""Methods side by side: mean ± SEM of each, and every pair compared seed by seed. No torch."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from relive.data.catalogue import PROTOCOLS
 from relive.experiments.spec import SCENARIO_NAMES, RunResult, RunSpec
 from relive.methods import METHODS
 
-TESTED_RUNS = 3  # with two, a spread near 0 comes by chance too often for a test
-DIGITS = 7  # of a digest, where it tells two contents of a file apart
-OWN_ENCODER = "mlp"  # what stands for an encoder that is the method's own: that of most
-OWN_CORE = 0.95  # of the time; a run that had less waited for others, and its time says little
+TESTED_RUNS = 3  # with two, a spread near 0 occurs by chance too often for a test
+DIGITS = 7  # of a digest that distinguishes two contents of a file
+OWN_ENCODER = "mlp"  # stands for the method's own encoder, which it is for most
+OWN_CORE = 0.95  # share of the time; a run that had less waited for others, and its time says little
 
 
 def percents(runs: Iterable[RunResult]) -> list[float]:
@@ -26,14 +26,14 @@ def percents(runs: Iterable[RunResult]) -> list[float]:
 
 
 def core_share(run: RunResult) -> float | None:
-    """Return which part of its training time a run had its cores, or None if that is not known."""
+    """Return the share of its training time during which a run had its cores, or None if not known."""
     if run.cpu_seconds is None or not run.train_seconds:
         return None
     return run.cpu_seconds / (run.train_seconds * run.spec.threads)
 
 
 def is_quiet(run: RunResult) -> bool:
-    """Say whether a run is known to have had a core to itself for each of its threads, so that its time counts."""
+    """Return whether a run is known to have had a core for each of its threads, so that its time counts."""
     share = core_share(run)
     return share is not None and share >= OWN_CORE
 
@@ -49,12 +49,12 @@ class Entry:
 
     @property
     def encoder(self) -> str:
-        """What the network's first part is, the method's own or another."""
+        """The encoder, the method's own or another."""
         return self.runs[0].spec.encoder
 
     @property
     def digest(self) -> str:
-        """Of the file that the method is in, if it is one's own: another content is another method."""
+        """The digest of the user's file with the method: other contents are another method."""
         return self.runs[0].spec.sources.get(self.method, "")
 
     @property
@@ -75,7 +75,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two entries on the same seeds: the mean of their differences in points, and the paired t-test if there is one."""
+    """Two entries on the same seeds: the mean of their differences in points, and the paired t-test, if any."""
 
     first: Entry
     second: Entry
@@ -88,16 +88,16 @@ class Pair:
 
 @dataclass(frozen=True)
 class SideBySide:
-    """Runs that differ in method, settings, scenario and seed alone.
+    """Runs that differ only in method, settings, scenario and seed.
 
     Attributes
     ----------
     like
-        A spec that they all agree with in the rest.
+        A spec that they all agree with otherwise.
     entries
-        In the order of scenarios, and of methods as they were given.
+        In the order of scenarios, and of methods as given.
     apart
-        What tells it from other groups that would have the same title.
+        What distinguishes it from other groups with the same title.
     """
 
     like: RunSpec
@@ -120,7 +120,7 @@ class SideBySide:
 
     @property
     def scenarios(self) -> list[str]:
-        """The scenarios that there are runs of."""
+        """The scenarios that have runs."""
         return [name for name in SCENARIO_NAMES if any(entry.scenario == name for entry in self.entries)]
 
     def of(self, scenario: str) -> list[Entry]:
@@ -128,7 +128,7 @@ class SideBySide:
         return [entry for entry in self.entries if entry.scenario == scenario]
 
     def pairs(self, scenario: str) -> list[Pair]:
-        """Return every two entries of a scenario that have seeds in common, corrected for the number of tests."""
+        """Return all pairs of entries of a scenario that share seeds, corrected for the number of tests."""
         found = [pair for two in itertools.combinations(self.of(scenario), 2) if (pair := _pair(*two)) is not None]
         corrected = holm({i: pair.p for i, pair in enumerate(found) if pair.p is not None})
         return [replace(pair, p_holm=corrected.get(i)) for i, pair in enumerate(found)]
@@ -141,14 +141,14 @@ def _pair(first: Entry, second: Entry) -> Pair | None:
         return None
     differences = [100 * (a.average_accuracy - b.average_accuracy) for a, b in both]
     mean, sem = mean_and_sem(differences)
-    tested = len(both) >= TESTED_RUNS and sem != 0  # without any spread there is nothing to test against
+    tested = len(both) >= TESTED_RUNS and sem != 0  # without any spread there is nothing to test
     return Pair(first, second, len(both), mean, sem, paired(differences) if tested else None)
 
 
 def side_by_side(results: Iterable[RunResult], methods: Sequence[str] = ()) -> list[SideBySide]:
-    """Sort results into groups that can be compared; methods come in the order given, others after them by name.
+    """Sort results into comparable groups; methods come in the order given, others after them by name.
 
-    An encoder that is the method's own does not divide them.
+    Using a method's own encoder does not separate them.
     """
     groups: dict[RunSpec, list[RunResult]] = defaultdict(list)
     for result in results:
@@ -157,14 +157,14 @@ def side_by_side(results: Iterable[RunResult], methods: Sequence[str] = ()) -> l
 
 
 def together(results: Sequence[RunResult], methods: Sequence[str] = ()) -> SideBySide:
-    """Put results side by side that were asked for together, whatever their encoders are."""
+    """Put results side by side that were requested together, whatever their encoders are."""
     encoders = {result.spec.encoder for result in results}
     encoder = encoders.pop() if len(encoders) == 1 else OWN_ENCODER
     return _group(replace(_rest(results[0].spec), encoder=encoder), results, methods)
 
 
 def _group(like: RunSpec, runs: Sequence[RunResult], methods: Sequence[str]) -> SideBySide:
-    """Sort runs that can be compared into entries, one run per seed."""
+    """Sort comparable runs into entries, one run per seed."""
     order = {name: i for i, name in enumerate(methods)}
     entries: dict[tuple[int, int, str, str, str, str], list[RunResult]] = defaultdict(list)
     for run in sorted(runs, key=lambda run: (run.spec.seed, run.spec.threads)):
@@ -172,7 +172,7 @@ def _group(like: RunSpec, runs: Sequence[RunResult], methods: Sequence[str]) -> 
         place = SCENARIO_NAMES.index(spec.scenario), order.get(spec.method, len(order))
         source = spec.sources.get(spec.method, "")
         cell = entries[*place, spec.method, source, spec.encoder, str(sorted(spec.settings.items()))]
-        if all(spec.seed != other.spec.seed for other in cell):  # with other threads it is no new draw
+        if all(spec.seed != other.spec.seed for other in cell):  # another number of threads is not a new draw
             cell.append(run)
     made = [
         Entry(cell[0].spec.scenario, cell[0].spec.method, cell[0].spec.settings, tuple(cell))
@@ -182,7 +182,7 @@ def _group(like: RunSpec, runs: Sequence[RunResult], methods: Sequence[str]) -> 
 
 
 def _told_apart(groups: list[SideBySide]) -> list[SideBySide]:
-    """Return groups by their titles, with what tells apart those of the same title."""
+    """Return groups by title, with what distinguishes those with the same title."""
     titles = Counter(group.title for group in groups)
     told = [
         replace(group, apart=_apart(group, [other for other in groups if other.title == group.title]))
@@ -194,7 +194,7 @@ def _told_apart(groups: list[SideBySide]) -> list[SideBySide]:
 
 
 def _apart(group: SideBySide, twins: list[SideBySide]) -> str:
-    """Say in what a group differs from those of the same title: fields, and digests of files with other contents."""
+    """Describe how a group differs from those with the same title: fields, and digests of files."""
 
     def known(spec: RunSpec) -> dict[str, object]:
         plain = {field.name: getattr(spec, field.name) for field in fields(spec)}
@@ -207,7 +207,7 @@ def _apart(group: SideBySide, twins: list[SideBySide]) -> str:
 
 
 def _rest(spec: RunSpec) -> RunSpec:
-    """Return what runs must agree in to be compared."""
+    """Return the part of a spec that runs must share to be comparable."""
     sources = {name: digest for name, digest in spec.sources.items() if name != spec.method}
     own = METHODS[spec.method].encoder if spec.method in METHODS else OWN_ENCODER
     encoder = OWN_ENCODER if spec.encoder == own else spec.encoder

@@ -31,8 +31,8 @@ except ImportError as error:
 P = ParamSpec("P")
 T = TypeVar("T")
 
-TOPIC = "relive"  # of the events that workers send
-CONNECT_TIMEOUT = 5  # seconds in which a scheduler must answer
+TOPIC = "relive"  # of the workers' events
+CONNECT_TIMEOUT = 5  # seconds within which a scheduler must respond
 
 
 class Abandoned(ReliveError):  # noqa: N818
@@ -40,7 +40,7 @@ class Abandoned(ReliveError):  # noqa: N818
 
 
 def _versions_here(names: list[str]) -> dict[str, str]:
-    """Return this process's versions; of what is no package of relive's own, a digest of the module of that name."""
+    """Return this process's versions; for other packages, a digest of the module with that name."""
     mine = my_versions()
     return mine | {name: _digest(name) for name in names if name not in mine}
 
@@ -54,10 +54,10 @@ def _digest(module: str) -> str:
 
 @dataclass
 class WorkerSetup(WorkerPlugin):
-    """What every worker gets once, when it joins, however late: the data sets, and permission to do runs.
+    """What every worker gets once, whenever it joins: the data sets, and permission to do runs.
 
-    The permission is a Dask resource that a run asks for: a worker that differs from the driver never gets it, and the
-    others get it once, since a run has its process to itself (the number of torch's threads is the process's).
+    The permission is a Dask resource that runs require: a worker that differs from the driver never gets it, and the
+    others get it once, since a run needs a whole process (the number of torch threads is set per process).
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class WorkerSetup(WorkerPlugin):
 
 @dataclass(frozen=True)
 class _Report:
-    """Sends a run's progress to the driver, and stops the run if there is none any more."""
+    """Sends a run's progress to the driver, and stops the run if the driver is gone."""
 
     worker: Worker
 
@@ -109,7 +109,7 @@ class _Report:
 class DaskEngine(Engine):
     """The workers of a Dask cluster; only the driver writes to the store.
 
-    Runs of a worker that dies are done again on another one by Dask; workers may join at any time.
+    If a worker dies, Dask repeats its runs on another one; workers may join at any time.
 
     Parameters
     ----------
@@ -125,12 +125,12 @@ class DaskEngine(Engine):
         self._address = scheduler
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", VersionMismatchWarning)  # prepare() says it better
+                warnings.simplefilter("ignore", VersionMismatchWarning)  # prepare() reports it better
                 self._client: Any = Client(scheduler, timeout=CONNECT_TIMEOUT, name="relive", set_as_default=False)
         except (OSError, ValueError) as error:
             raise InputError(f"no Dask scheduler responds at {scheduler}: {error}") from error
         self._executor = self._client.get_executor()
-        self._scheduler = ""  # which one, once runs are prepared for: another may be started at the same address
+        self._scheduler = ""  # its id, once runs are prepared: another may be started at the same address
         self._resource = ""
         self._progress: dict[str, tuple[int, int]] = {}
         self._notes: deque[str] = deque()
@@ -138,7 +138,7 @@ class DaskEngine(Engine):
         self._closing: set[str] = set()
 
     def prepare(self, specs: Sequence[RunSpec], versions: dict[str, str], data_dir: str | None) -> None:
-        """Refuse workers that differ from the driver, by name, and hand the others the data sets."""
+        """Refuse workers that differ from the driver, by name, and send the others the data sets."""
         modules = {home.rpartition(":")[0] for spec in specs for home in spec.homes if not home.startswith("relive.")}
         versions = versions | {name: _digest(name) for name in sorted(modules) if not name.endswith(".py")}
         with self._reaching():
@@ -166,14 +166,14 @@ class DaskEngine(Engine):
             raise InputError(
                 "results must not depend on where they were computed, but these differ from the driver:\n  "
                 + "\n  ".join(refused)
-                + "\nInstall the driver's versions there, or end these workers"
+                + "\nInstall the driver's versions there, or stop these workers"
             )
 
     def _workers(self) -> dict[str, dict[str, Any]]:
-        """Return what the scheduler knows of its workers now."""
+        """Return the scheduler's current workers."""
         with self._reaching():
             identity = self._identity()
-        if self._scheduler and identity["id"] != self._scheduler:  # the client goes on; what was submitted is forgotten
+        if self._scheduler and identity["id"] != self._scheduler:  # the client reconnects, but its runs are lost
             raise ReliveError(
                 f"the Dask scheduler at {self._address} was restarted and has lost these runs. Finished ones "
                 "are kept; the same command resumes"
@@ -182,13 +182,13 @@ class DaskEngine(Engine):
         return workers
 
     def _identity(self) -> dict[str, Any]:
-        """Return what the scheduler says of itself."""
+        """Return the scheduler's description of itself."""
         identity: dict[str, Any] = self._client.sync(self._client.scheduler.identity)
         return identity
 
     @contextmanager
     def _reaching(self) -> Iterator[None]:
-        """Say clearly that the scheduler is gone, if what is done here shows that."""
+        """Report clearly that the scheduler is gone, if an operation fails for that reason."""
         try:
             yield
         except (OSError, ClosedClientError) as error:
@@ -202,7 +202,7 @@ class DaskEngine(Engine):
             address: worker["nthreads"] for address, worker in workers.items() if self._resource in worker["resources"]
         }
         for address in self._ready - ready.keys():
-            self._notes.append(f"worker {address} has left; if it had a run, another does it again")
+            self._notes.append(f"worker {address} has left; if it had a run, another worker repeats it")
         for address in ready.keys() - self._ready:
             if ready[address] > 1:
                 self._notes.append(
@@ -227,7 +227,7 @@ class DaskEngine(Engine):
         return drained(self._notes)
 
     def _on_event(self, event: tuple[float, dict[str, Any]]) -> None:
-        """Take an event of a worker; called in the client's thread."""
+        """Handle a worker's event; called in the client's thread."""
         message = event[1]
         if "run" in message:
             self._progress[message["run"]] = (message["task"], message["iteration"])
@@ -235,7 +235,7 @@ class DaskEngine(Engine):
             self._notes.append(message["refused"])
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Leave the cluster as it is; with ``wait=False`` what it is doing for us is given up."""
-        with suppress(ClosedClientError):  # the scheduler is gone, and what it did for us with it
+        """Leave the cluster running; with ``wait=False`` our runs on it are abandoned."""
+        with suppress(ClosedClientError):  # the scheduler is gone, and our runs with it
             self._executor.shutdown(wait=wait)
         self._client.close()

@@ -1,4 +1,4 @@
-"""Where runs are done: each engine is a standard ``concurrent.futures.Executor`` that also tells how runs are going."""
+"""Where runs are executed: each engine is a ``concurrent.futures.Executor`` that also reports progress."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from relive.experiments.worker import NOTE, REPORT, RESULT, serve
 P = ParamSpec("P")
 T = TypeVar("T")
 
-STOP_TIMEOUT = 10.0  # seconds that a worker which was told to stop may take
+STOP_TIMEOUT = 10.0  # seconds that a worker may take to stop
 
 
 class WorkerDied(ReliveError):  # noqa: N818
@@ -29,33 +29,33 @@ class WorkerDied(ReliveError):  # noqa: N818
 
 
 class Engine(Executor):
-    """An executor that knows how many runs it can do at a time, and where they are."""
+    """An executor that knows how many runs it can do at a time, and how far they are."""
 
     shares_files: bool  # whether its workers see the driver's files
 
     def prepare(self, specs: Sequence[RunSpec], versions: dict[str, str], data_dir: str | None) -> None:
-        """Get ready for these runs, or refuse them; a sweep calls it once, before the first run."""
+        """Prepare for these runs, or refuse them; a sweep calls it once, before the first run."""
 
     @abstractmethod
     def slots(self) -> int:
-        """Return how many runs can be under way now."""
+        """Return how many runs can be in progress now."""
 
     @abstractmethod
     def progress(self) -> dict[str, tuple[int, int]]:
-        """Return the task and iteration that each run has last reported."""
+        """Return the last reported task and iteration of each run."""
 
     def notes(self) -> list[str]:
-        """Return what has happened to workers, and what they have to say, since this was last asked."""
+        """Return events and messages of workers since the last call."""
         return []
 
 
 def drained(notes: deque[str]) -> list[str]:
-    """Take what is there now; another thread may be adding to it."""
+    """Remove and return the current entries; another thread may be adding more."""
     return [notes.popleft() for _ in range(len(notes))]
 
 
 class InProcess(Engine):
-    """A sweep's own process: a run is done when it is submitted, and what goes wrong is raised then, as it is."""
+    """The sweep's own process: a run is done when it is submitted, and errors are raised immediately."""
 
     shares_files = True
 
@@ -77,7 +77,7 @@ class LocalEngine(Engine):
     Parameters
     ----------
     workers
-        How many; as many as cores if not given.
+        How many; by default one per core.
     """
 
     shares_files = True
@@ -110,7 +110,7 @@ class LocalEngine(Engine):
         return drained(self._notes)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """End the worker processes; with ``wait=False`` what they are doing is given up."""
+        """Stop the worker processes; with ``wait=False`` their runs are abandoned."""
         for worker in self._workers:
             if not wait:
                 worker.process.kill()
@@ -120,7 +120,7 @@ class LocalEngine(Engine):
 
 
 class _Worker:
-    """One process with a pipe of its own, so that its death is nobody else's, and a thread that listens to it."""
+    """A process with its own pipe, so that its death affects no other, and a thread that listens to it."""
 
     def __init__(self, note: Callable[[str], None]) -> None:
         self.note = note
@@ -131,7 +131,7 @@ class _Worker:
         self.report: tuple[str, int, int] | None = None
         self.dead = False
         self._future: Future[Any] | None = None
-        self._lock = threading.Lock()  # over dead and _future: no call may slip in while the process is found dead
+        self._lock = threading.Lock()  # guards dead and _future: no call may start while the process is found dead
         with _interrupts_held():
             self.process.start()
         theirs.close()  # so that the pipe ends when the process does
@@ -154,14 +154,14 @@ class _Worker:
         try:
             self.pipe.send(call)
         except OSError:
-            pass  # it has just died: the listener says so
+            pass  # it has just died: the listener reports it
         except Exception:  # a call that cannot be sent
             self._future = None
             raise
         return future
 
     def stop(self) -> None:
-        """Let the process finish what it does, if it still lives, and end it."""
+        """Let the process finish its call, if it is alive, and stop it."""
         future = self._future
         if future is not None:
             wait([future])
@@ -173,7 +173,7 @@ class _Worker:
         self.pipe.close()
 
     def _listen(self) -> None:
-        """Hand on what the process says, until it says no more."""
+        """Pass on the process's messages until it ends."""
         failure: BaseException | None = None
         try:
             while True:
@@ -196,7 +196,7 @@ class _Worker:
             self._finish(None, failure or self._death())
 
     def _finish(self, value: Any, error: BaseException | None) -> None:
-        """End the call; the process is idle before the driver hears of it."""
+        """Complete the call; the process is idle before the driver learns of it."""
         future, self._future, self.report = self._future, None, None
         assert future is not None
         if error is None:
@@ -212,8 +212,8 @@ class _Worker:
 
 @contextlib.contextmanager
 def _interrupts_held() -> Iterator[None]:
-    """Hold Ctrl-C back for a moment; a process that starts meanwhile never gets it, it is the driver's to handle."""
-    resource_tracker.ensure_running()  # its start would let go of Ctrl-C again
+    """Hold Ctrl-C back; a process started meanwhile never gets it, since the driver handles it."""
+    resource_tracker.ensure_running()  # starting it later would unblock Ctrl-C
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

@@ -1,4 +1,4 @@
-"""A spec becomes a result: data set, tasks, learner, accuracy matrix."""
+"""From a spec to a result: data set, tasks, learner, accuracy matrix."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from relive.networks import GenerativeClassifier
 
 PROBES_PER_TASK = 10
 Keep = Callable[[Learner, list[Task], int], object]
-"""Is shown the learner, all tasks, and which of them was just learned (from 0); it changes nothing."""
+"""Called with the learner, all tasks, and the index of the one just learned; it must not change anything."""
 N_SAMPLES = 100
 
 
 @dataclass
 class PartialResult:
-    """What has come out of a run so far."""
+    """The results of a run so far."""
 
     matrix: list[list[float]] = field(default_factory=list)
     curve: list[tuple[int, int, list[float]]] = field(default_factory=list)
@@ -50,7 +50,7 @@ class PartialResult:
 class Outcome:
     """A finished run: its result, and what its generator replays after each task, (100, height, width[, 3]) each.
 
-    There are no samples of a method that does not generate, nor of inputs that are no pictures.
+    There are no samples if the method does not generate, or if inputs are not images.
     """
 
     result: RunResult
@@ -61,11 +61,11 @@ class Checkpoint:
     """Where a run keeps its state between tasks; this one keeps nothing."""
 
     def load(self) -> tuple[dict[str, Tensor], PartialResult] | None:
-        """Return the state to go on from, if there is one."""
+        """Return the state to resume from, if there is one."""
         return None
 
     def refused(self, error: Exception) -> None:
-        """Hear that the learner could not go on from the state that was loaded."""
+        """Called if the learner could not resume from the loaded state."""
 
     def save(self, state: dict[str, Tensor], progress: PartialResult) -> None:
         """Keep the state after a finished task."""
@@ -80,20 +80,20 @@ def run(
     checkpoint: Checkpoint | None = None,
     keep: Keep | None = None,
 ) -> Outcome:
-    """Do what the spec says.
+    """Execute a spec.
 
     Parameters
     ----------
     spec
-        What to do; ``make_spec`` makes one.
+        What to do; create one with ``make_spec``.
     data, data_dir
-        The data set, if it is at hand already, or where to look for it first.
+        The data set, if already loaded, or where to look for it first.
     observer
-        Is told how it goes.
+        Gets the progress.
     checkpoint
-        Where to keep the state after each task, and to go on from.
+        Where to keep the state after each task, and to resume from.
     keep
-        Is shown the learner after each task, to keep of it what it likes.
+        Called with the learner after each task, to keep parts of it.
     """
     observer, checkpoint = observer or Observer(), checkpoint or Checkpoint()
     data = data or load_data(spec.dataset, data_dir)
@@ -114,7 +114,7 @@ def run(
             observer.task_started(k)
             _learn_task(learner, tasks, k, spec, progress, observer)
             progress.matrix.append([accuracy(learner, task, j) for j, task in enumerate(tasks)])
-            if tasks[k].is_picture and data.likelihood == "bernoulli":  # standardised numbers are no brightness
+            if tasks[k].is_picture and data.likelihood == "bernoulli":  # standardised numbers are not brightness
                 progress.samples += _samples(learner, tasks[k], stream(spec.seed, f"samples after task {k}"))
             if keep is not None:
                 keep(learner, tasks, k)
@@ -125,9 +125,9 @@ def run(
 
 
 def check_runs(specs: Iterable[RunSpec], data_dir: Path | None = None, *, quiet: bool = False) -> dict[str, Dataset]:
-    """Refuse runs that cannot be done, before anything is written; return their data sets by name.
+    """Refuse impossible runs before anything is written; return their data sets by name.
 
-    A learner is made for each kind of run, since a method refuses an encoder only then.
+    A learner is created for each kind of run, since only then does a method refuse an encoder.
     """
     data: dict[str, Dataset] = {}
     tasks: dict[tuple[str, str, int], list[Task]] = {}
@@ -143,7 +143,7 @@ def check_runs(specs: Iterable[RunSpec], data_dir: Path | None = None, *, quiet:
 
 
 def _check(spec: RunSpec, data: Dataset) -> None:
-    """Refuse a run whose code or data are not those that were asked for, or that needs more than this machine has."""
+    """Refuse a run whose code or data have changed, or that needs more than this machine has."""
     check_threads(spec.threads)
     spec.check_sources()
     spec.check_data(data)
@@ -171,7 +171,7 @@ def _learner(spec: RunSpec, data: Dataset, tasks: list[Task]) -> Learner:
 def _learn_task(
     learner: Learner, tasks: list[Task], k: int, spec: RunSpec, progress: PartialResult, observer: Observer
 ) -> None:
-    """Learn for the time of task k, looking at the accuracy now and then with the clock stopped."""
+    """Learn for the time of task k, probing the accuracy now and then with the clock stopped."""
     every = max(1, spec.iters // PROBES_PER_TASK)
     paused, before = np.zeros(2), 0
 
@@ -191,7 +191,7 @@ def _learn_task(
         learner.learn(tasks[: k + 1], spec.iters, on_step)
     else:
         for shares in blend(k, len(tasks), spec.iters):
-            met = int(shares.any(0).nonzero().max()) + 1  # tasks whose rows have come
+            met = int(shares.any(0).nonzero().max()) + 1  # tasks seen so far
             seen = max(met, learner.seen)
             learner.learn_blend(tasks[:seen], shares[:, :seen], on_step)
             before += len(shares)
@@ -201,12 +201,12 @@ def _learn_task(
 
 
 def _clocks() -> npt.NDArray[np.float64]:
-    """Return the time of day, and the processor time that this process has had."""
+    """Return the wall-clock time and this process's CPU time."""
     return np.array([time.perf_counter(), time.process_time()])
 
 
 def _samples(learner: Learner, task: Task, rng: torch.Generator) -> list[npt.NDArray[np.uint8]]:
-    """Return what the learner would replay now, as one array of pictures; nothing if it cannot generate."""
+    """Return what the learner would replay now, as one array of images; empty if it cannot generate."""
     if not isinstance(learner.net, GenerativeClassifier):
         return []
     pixels = learner.net.generate(N_SAMPLES, rng).mul(255).round().byte()

@@ -1,4 +1,4 @@
-"""How a run is going, in a file of its directory: so that whoever looks there can see it live. No torch."""
+"""A run's progress in a file in its directory, so that it can be watched live. No torch."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from relive._util.files import write_atomic
 from relive.experiments.observer import Observer
 from relive.experiments.store import PROGRESS
 
-EVERY = 0.4  # seconds between two looks at the file that find something new
+EVERY = 0.4  # seconds between two updates of the file
 
 
 @dataclass
 class Progress:
-    """How far a run is.
+    """The progress of a run.
 
     Attributes
     ----------
     pid, host
-        The process that does it.
+        The process that runs it.
     began, at_first
-        When this process began, in seconds since 1970, and how many tasks were finished then.
+        When this process started, in seconds since 1970, and how many tasks were finished then.
     task, iteration, loss
-        Where it is: the task from 0, and the last step of it.
+        The current task, from 0, and its last step.
     matrix, curve
-        What is known of the accuracies, as in ``RunResult``.
+        The accuracies so far, as in ``RunResult``.
     """
 
     pid: int
@@ -47,7 +47,7 @@ class Progress:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the process is there; of one on another machine it is not known, and taken to be."""
+        """Whether the process is alive; assumed so on another machine."""
         if self.host != socket.gethostname():
             return True
         try:
@@ -60,14 +60,14 @@ class Progress:
 
 
 class Journal(Observer):
-    """Writes how a run goes, now and then, and tells another observer.
+    """Writes a run's progress now and then, and forwards it to another observer.
 
     Parameters
     ----------
     directory
-        Of the run.
+        The run's directory.
     observer
-        Is told everything, too.
+        Gets everything too.
     """
 
     def __init__(self, directory: Path, observer: Observer) -> None:
@@ -114,12 +114,12 @@ class Journal(Observer):
 
     def _write(self) -> None:
         self.last = time.monotonic()
-        with contextlib.suppress(OSError):  # a full disk stops the run where it keeps something, not here
+        with contextlib.suppress(OSError):  # a full disk must stop the run when it stores something, not here
             write_atomic(self.path, orjson.dumps(asdict(self.progress)), durable=False)
 
 
 def read_progress(directory: Path) -> Progress | None:
-    """Return how a run in a directory goes, or went when it stopped; None if nothing is known of it."""
+    """Return the progress of a run in a directory, or its last before it stopped; None if there is none."""
     try:
         values: dict[str, Any] = orjson.loads((directory / PROGRESS).read_bytes())
         progress = Progress(**values)

@@ -1,7 +1,7 @@
 """A ledger: many finished runs in a few files, where a runs directory has a folder for each.
 
-``<protocol>.jsonl`` has a line per run, sorted by name: what the run's ``result.json`` has, with the same digest.
-``samples.npz`` has the pictures that generators made, by run and task. A store reads a ledger like a runs directory.
+``<protocol>.jsonl`` has one line per run, sorted by name: the contents of its ``result.json``, with the same digest.
+``samples.npz`` has the images made by generators, by run and task. A store reads a ledger like a runs directory.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ENDING, SAMPLES = ".jsonl", "samples.npz"
 
 
 def results(root: Path) -> Mapping[str, RunResult | ReliveError]:
-    """Return each run of a ledger by its name; what is damaged comes as the error that says so."""
+    """Return each run of a ledger by its name; damaged ones as errors."""
     found: dict[str, RunResult | ReliveError] = {}
     for path in sorted(root.glob(f"*{ENDING}")):
         about = path.stat()
@@ -38,7 +38,7 @@ def results(root: Path) -> Mapping[str, RunResult | ReliveError]:
 
 @functools.lru_cache(maxsize=32)
 def _read(path: Path, changed: int, size: int) -> Mapping[str, RunResult | ReliveError]:
-    """Read one file; ``changed`` and ``size`` tell whether it is still the one that was read before."""
+    """Read one file; ``changed`` and ``size`` tell whether it is the one that was read before."""
     return _lines(path)
 
 
@@ -55,7 +55,7 @@ def _lines(path: Path) -> dict[str, RunResult | ReliveError]:
 
 
 def _verified(line: bytes, where: str) -> dict[str, Any]:
-    """Return the values of a line whose digest is theirs."""
+    """Return the values of a line after checking its digest."""
     try:
         values: dict[str, Any] = orjson.loads(line)
         stored = values.pop("sha256")
@@ -67,7 +67,7 @@ def _verified(line: bytes, where: str) -> dict[str, Any]:
 
 
 def samples(root: Path, spec: RunSpec) -> list[npt.NDArray[np.uint8]]:
-    """Return the pictures of a run, one array per task; empty if the ledger has none."""
+    """Return the images of a run, one array per task; empty if the ledger has none."""
     names = [f"{spec.name}/task{k}" for k in range(spec.tasks)]
     found = read_arrays(root / SAMPLES, names)
     return [found[name] for name in names if name in found]
@@ -80,18 +80,18 @@ def add(
     *,
     replace: bool = False,
 ) -> list[RunSpec]:
-    """Bring runs into a ledger, and return which were added.
+    """Add runs to a ledger, and return which were added.
 
     Parameters
     ----------
     root
-        The ledger's directory, which is made if it is not there.
+        The ledger's directory, created if it does not exist.
     runs
         Finished runs.
     pictures
-        What their generators made, by ``<run's name>/task<k>``.
+        Images made by their generators, by ``<run's name>/task<k>``.
     replace
-        Whether a run that the ledger has is replaced by another result of the same spec.
+        Whether a run in the ledger is replaced by another result of the same spec.
     """
     known = results(root)
     damaged = [error for error in known.values() if not isinstance(error, RunResult)]
@@ -111,7 +111,7 @@ def add(
 
 
 def _check(path: Path) -> None:
-    """Refuse a file of which a line cannot be read."""
+    """Refuse a file with an unreadable line."""
     for found in _lines(path).values():
         if isinstance(found, ReliveError):
             raise found

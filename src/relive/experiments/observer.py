@@ -1,10 +1,10 @@
-"""Who is told how a run is going. No torch."""
+"""Observers of a run's progress. No torch."""
 
 from __future__ import annotations
 
 
 class Observer:
-    """Is told how a run is going, and is open (a context manager) while it goes; this one ignores it all."""
+    """Gets a run's progress, and is a context manager open during the run; this one ignores everything."""
 
     def __enter__(self) -> Observer:
         return self
@@ -13,10 +13,10 @@ class Observer:
         pass
 
     def resumed(self, done: int) -> None:
-        """The run goes on from a checkpoint, after that many tasks."""
+        """The run resumes from a checkpoint, after that many tasks."""
 
     def task_started(self, task: int) -> None:
-        """A task begins (counted from 0)."""
+        """A task starts (counted from 0)."""
 
     def stepped(self, task: int, iteration: int, loss: float) -> None:
         """One training step was taken."""

@@ -1,4 +1,4 @@
-"""A result as JSON with a digest of itself, so that any damage shows."""
+"""A result as JSON with its own digest, so that any damage shows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import orjson
 from relive._util.errors import ReliveError
 from relive.experiments.spec import RunResult
 
-_SIGNATURE = b',\n "sha256": "'  # begins the last line of a signed file
+_SIGNATURE = b',\n "sha256": "'  # starts the last line of a signed file
 
 
 class StoreError(ReliveError):
@@ -24,13 +24,13 @@ class DamagedResult(ReliveError):  # noqa: N818
 
 
 def to_bytes(values: dict[str, Any]) -> bytes:
-    """Return JSON as it stands in the files, a key per line at the top."""
+    """Return JSON as stored in the files, with one top-level key per line."""
     rows = (f" {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}" for key, value in values.items())
     return ("{\n" + ",\n".join(rows) + "\n}\n").encode()
 
 
 def signed(values: dict[str, Any]) -> dict[str, Any]:
-    """Return the values with a digest of their bytes in a file, so that any damage shows."""
+    """Return the values with a digest of their serialised bytes, so that any damage shows."""
     return values | {"sha256": hashlib.sha256(to_bytes(values)).hexdigest()}
 
 

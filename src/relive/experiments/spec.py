@@ -1,4 +1,4 @@
-"""What a run is asked to do and what came out: frozen, JSON, no torch."""
+"""What a run should do, and its result: frozen, JSON, no torch."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ from relive.networks.catalogue import ENCODERS
 
 SCENARIO_NAMES = ("task", "domain", "class")
 COLOUR, MARKERS = re.compile("#[0-9a-fA-F]{6}"), frozenset("ov^<>12348spP*hH+xXDd|_.,")
-PROBE_ROWS = 500  # test rows per task when the accuracy is only looked at in passing
+PROBE_ROWS = 500  # test rows per task when the accuracy is only probed
 
 
 @dataclass(frozen=True)
 class RunSpec:
-    """Everything that decides the result of a run. Same spec, same machine: the same bits.
+    """Everything that determines the result of a run. The same spec on the same machine gives the same bits.
 
     Attributes
     ----------
     protocol
-        How the data set becomes tasks: ``"split"``, ``"permuted"``, ``"rotated"``, another that is registered, or an
+        How the data set becomes tasks: ``"split"``, ``"permuted"``, ``"rotated"``, another registered one, or an
         address: ``my_file.py:PROTOCOL``.
     scenario
-        What is known of tasks: ``"task"``, ``"domain"`` or ``"class"``.
+        ``"task"``, ``"domain"`` or ``"class"``.
     method
         A name that ``relive methods`` lists, or an address: ``my_file.py:MyMethod``.
     dataset
-        A name that ``relive data`` lists; or a file, a folder of pictures, or a loader, ``my_file.py:load``.
+        A name that ``relive data`` lists; or a file, a folder of images, or a loader, ``my_file.py:load``.
     seed
-        Where all randomness comes from.
+        Determines all randomness.
     tasks
         How many tasks.
     iters
@@ -54,26 +54,26 @@ class RunSpec:
     learning_rate
         Adam's.
     batch_size
-        Current rows per step; as many replayed ones.
+        Current rows per step; as many are replayed.
     hidden
         Units in each hidden layer.
     latent
         Stochastic latent variables of the generators.
     settings
-        The method's own settings, all of them, by name.
+        All of the method's settings, by name.
     fidelity
         Where the paper and its code differ.
     threads
-        Threads of one matrix product; more than one changes the order of sums, and so the last bits.
+        Threads per matrix product; more than one changes the order of sums, and hence the last bits.
     sources
-        A digest of every file that an address names, and of a data set that is in no catalogue: another content is
+        A digest of every file that an address refers to, and of a data set outside the catalogue: other contents are
         another spec.
     encoder
-        The network's first part: ``"mlp"``, ``"conv"``, another that is registered, or an address: ``my_file.py:make``.
+        ``"mlp"``, ``"conv"``, another registered one, or an address: ``my_file.py:make``.
     optimizer
-        What takes the steps: ``"adam"``, ``"sgd"``, another that is registered, or an address.
+        ``"adam"``, ``"sgd"``, another registered one, or an address.
     device
-        Where tensors live: ``"cpu"``, ``"cuda"`` or ``"mps"``. Bits are promised on the CPU only.
+        Where tensors live: ``"cpu"``, ``"cuda"`` or ``"mps"``. Bit-identical results need the CPU.
     """
 
     protocol: str
@@ -107,7 +107,7 @@ class RunSpec:
         if not isinstance(self.fidelity, Fidelity):
             raise InputError(f"fidelity = {self.fidelity!r}: it must be a relive.Fidelity")
         schema.texts(self.sources, "sources")
-        # 9 and 9.0 are one strength: equal specs have one digest
+        # 9 and 9.0 are the same strength: equal specs have one digest
         rate = schema.number(self.learning_rate, "learning_rate")
         if rate <= 0:
             raise InputError(f"learning_rate = {rate!r}: it must be above 0")
@@ -129,7 +129,7 @@ class RunSpec:
 
     @property
     def homes(self) -> list[str]:
-        """Where the code is that its method, protocol, encoder and optimizer name: ``package.module:Thing``."""
+        """Where its method, protocol, encoder and optimizer are defined: ``package.module:Thing``."""
         named = (
             (METHODS, self.method),
             (PROTOCOLS, self.protocol),
@@ -139,13 +139,13 @@ class RunSpec:
         return [name if is_address(name) else registry[name].home for registry, name in named]
 
     def check_sources(self) -> None:
-        """Refuse to run a file that is not what it was when the spec was made."""
+        """Refuse to run a file that has changed since the spec was created."""
         for address in self.homes:
             if address in self.sources:
                 self._check_same(address, digest_of_address(address))
 
     def check_data(self, data: Dataset) -> None:
-        """Refuse a data set that is not the one that the spec was made for."""
+        """Refuse a data set other than the one that the spec was created for."""
         if data.name == self.dataset and self.dataset in self.sources:
             self._check_same(self.dataset, data.digest)
         elif data.name != self.dataset or data.digest:
@@ -177,7 +177,7 @@ class RunSpec:
 
     @property
     def name(self) -> str:
-        """A name for people and for directories, different for every spec."""
+        """A readable name, also for directories, unique for every spec."""
         method = self.method.rpartition(":")[2]
         protocol, dataset = short_name(self.protocol), short_name(self.dataset)
         words = (protocol, self.scenario, method, dataset, f"seed{self.seed}", self.digest)
@@ -186,16 +186,16 @@ class RunSpec:
 
 @dataclass(frozen=True)
 class RunResult:
-    """What came out of a run.
+    """The result of a run.
 
     Attributes
     ----------
     spec
-        What was asked for.
+        What was requested.
     average_accuracy
         Mean over tasks of the final model's test accuracy, 0 to 1.
     accuracy_matrix
-        Row i: after task i, the test accuracy on every task, those not learned yet included.
+        Row i: after task i, the test accuracy on every task, including those not learned yet.
     forgetting
         How far the earlier tasks fell from their best, on average.
     backward_transfer
@@ -203,18 +203,18 @@ class RunResult:
     curve
         Accuracy while learning: (task, iteration, accuracy on each task so far, on part of the test rows).
     train_seconds
-        Time spent learning, evaluation excluded.
+        Time spent learning, without evaluation.
     cpu_seconds
-        Processor time spent in it, or None where it is not known. Less than ``train_seconds`` on one thread means that
+        CPU time of it, or None if not known. Less than ``train_seconds`` on one thread means that
         the run waited for a core, and its time says little.
     parameters
-        Numbers that are trained.
+        Trained parameters.
     stored_numbers
-        Numbers that the method keeps between tasks besides them.
+        Other numbers that the method stores between tasks.
     versions
-        What ran it: packages, code and, since times depend on it, the kind of processor.
+        What ran it: packages, code and, since times depend on it, the processor model.
     shown
-        How what is not in a catalogue is shown: a method's title, whether it keeps data, and its colour and marker if
+        How to show what is not in a catalogue: a method's title, whether it stores data, and its colour and marker if
         it has them; the title of a protocol.
     """
 
@@ -237,7 +237,7 @@ class RunResult:
 
     @property
     def protocol_title(self) -> str:
-        """What to call the protocol, wherever it comes from."""
+        """The protocol's title, wherever it comes from."""
         return self.shown.get("protocol") or short_name(self.spec.protocol)
 
     @classmethod
@@ -262,12 +262,12 @@ class RunResult:
 
 
 def matrix_of(values: Any, tasks: int) -> list[list[float]]:
-    """Return rows of an accuracy matrix, known to be that."""
+    """Return rows of an accuracy matrix, checked."""
     return [schema.shares(row, "a row of accuracy_matrix", tasks) for row in schema.items(values, "accuracy_matrix")]
 
 
 def curve_of(values: Any, tasks: int) -> list[tuple[int, int, list[float]]]:
-    """Return the accuracies while learning, known to be that."""
+    """Return the accuracies while learning, checked."""
     curve = []
     for entry in schema.items(values, "curve"):
         if len(schema.items(entry, "curve")) != 3:
@@ -292,9 +292,9 @@ def make_spec(
     settings: Mapping[str, float] | None = None,
     **changes: Any,
 ) -> RunSpec:
-    """Return a spec with the protocol's presets and the method's default settings, any field changed by name.
+    """Return a spec with the protocol's presets and the method's default settings, with any field changed by name.
 
-    A ``Dataset`` that was made in Python is known by a digest of its contents; ``run(spec, data=...)`` takes it again.
+    A ``Dataset`` created in Python is identified by a digest of its contents; pass it again to ``run(spec, data=...)``.
 
     >>> spec = make_spec("split", "class", "si", seed=3, iters=100)
     >>> spec.iters, spec.hidden, dict(spec.settings)
@@ -303,7 +303,7 @@ def make_spec(
     Raises
     ------
     InputError
-        If a name is unknown, a value is out of range, or the method cannot work in the scenario.
+        If a name is unknown, a value is out of range, or the method does not support the scenario.
     """
     facts, preset = method_facts(method), protocol_facts(protocol)
     encoder = encoder or facts.encoder
@@ -336,7 +336,7 @@ def make_spec(
 
 
 def _resolved(device: str) -> str:
-    """Return the name of a device that is there; only the CPU is known to be without asking torch."""
+    """Return the name of an available device; only the CPU is known to be available without asking torch."""
     if device == "cpu":
         return device
     from relive.core.devices import device_of
@@ -345,7 +345,7 @@ def _resolved(device: str) -> str:
 
 
 def display_facts(spec: RunSpec) -> dict[str, str]:
-    """Return how a spec's method and protocol are shown, if that does not stand in a catalogue."""
+    """Return how a spec's method and protocol are shown, if they are not in a catalogue."""
     known = {}
     if is_address(spec.method):
         facts = facts_of(method_class(spec.method))  # as the file has them now
@@ -357,13 +357,13 @@ def display_facts(spec: RunSpec) -> dict[str, str]:
 
 
 def register_methods_in(results: Iterable[RunResult]) -> None:
-    """Register methods that are known from results alone, so that tables and figures have their titles and colours."""
+    """Register methods that are known only from results, so that tables and figures have their titles and colours."""
     for result in results:
         name = result.spec.method
         if name not in METHODS:
             title = result.shown.get("title", name.rpartition(":")[2])
             keeps_data = "keeps_data" in result.shown
             colour, marker = (result.shown.get(what, "") for what in ("colour", "marker"))
-            colour = colour if COLOUR.fullmatch(colour) else ""  # one is chosen for what cannot be drawn
+            colour = colour if COLOUR.fullmatch(colour) else ""  # an invalid one is replaced
             marker = marker if marker in MARKERS else ""
             METHODS.register(MethodFacts(name, name, title, keeps_data=keeps_data, colour=colour, marker=marker))

@@ -1,8 +1,8 @@
-"""Run directories: one per run, written atomically, so that a run counts only when its result is whole.
+"""Run directories: one per run, written atomically, so that a run counts only once its result is complete.
 
-A run's directory is named readably, plus a hash of its spec, and holds ``spec.json``, ``result.json`` (with a digest of
-itself), the pictures, a folder ``snapshots`` of model files if they were asked for, and while the run is under way
-``checkpoint.safetensors``, its state at the last finished task, and ``progress.json``, how it goes.
+A run's directory has a readable name plus a hash of its spec, and holds ``spec.json``, ``result.json`` (with its own
+digest), the images, a folder ``snapshots`` of model files if requested, and while the run is in progress
+``checkpoint.safetensors``, its state at the last finished task, and ``progress.json``.
 Directories of several machines are merged by copying them together; a ledger (``relive.experiments.ledger``) is read in
 the same way.
 """
@@ -39,7 +39,7 @@ class Store:
     Attributes
     ----------
     root
-        Where runs are kept, and new ones go; it may be a ledger.
+        Where runs are stored, including new ones; it may be a ledger.
     also
         Ledgers or runs directories whose results count as done, and are only read.
     """
@@ -48,11 +48,11 @@ class Store:
     also: tuple[Path, ...] = ()
 
     def directory(self, spec: RunSpec) -> Path:
-        """Return where the run of this spec lives."""
+        """Return the directory of this spec's run."""
         return self.root / spec.name
 
     def prepare(self, spec: RunSpec) -> Path:
-        """Make the run's directory, with its spec in it, and return it."""
+        """Create the run's directory, with its spec in it, and return it."""
         path = self.directory(spec)
         with self.writable():
             path.mkdir(parents=True, exist_ok=True)
@@ -62,7 +62,7 @@ class Store:
         return path
 
     def save(self, result: RunResult, samples: list[npt.NDArray[np.uint8]]) -> Path:
-        """Keep a finished run; from the moment the result is there, the run is done."""
+        """Store a finished run; once the result is there, the run is done."""
         path = self.prepare(result.spec)
         with self.writable():
             if samples:
@@ -72,13 +72,13 @@ class Store:
         return path
 
     def has_checkpoint(self, spec: RunSpec) -> bool:
-        """Return whether the state of this run is kept: it is under way, or was when it was killed."""
+        """Return whether the state of this run is stored: it is in progress, or was when it was killed."""
         return (self.directory(spec) / CHECKPOINT).exists()
 
     def tidy(self, spec: RunSpec) -> None:
-        """Remove what a killed process left half-written, and the checkpoint of a run that is done.
+        """Remove what a killed process left half-written, and the checkpoint of a finished run.
 
-        Only for whoever holds the lease: another process may be writing these files.
+        The caller must hold the lease: another process may be writing these files.
         """
         path = self.directory(spec)
         with self.writable():
@@ -90,14 +90,14 @@ class Store:
                 (path / PROGRESS).unlink(missing_ok=True)
 
     def load(self, spec: RunSpec) -> RunResult | None:
-        """Return the result of this spec, or None if it has not been finished here.
+        """Return the result of this spec, or None if it is not finished here.
 
         Raises
         ------
         DamagedResult
             If there is a result but it is not what was written.
         StoreError
-            If it cannot be read, or is of a version of relive with other results.
+            If it cannot be read, or is from a version of relive with other results.
         """
         for root in (self.root, *self.also):
             try:
@@ -113,9 +113,9 @@ class Store:
         return None
 
     def load_or_set_aside(self, spec: RunSpec, warn: Callable[[str], None]) -> RunResult | None:
-        """Return the result of this spec; a damaged one is taken out of the way, so that the run can be done again.
+        """Return the result of this spec; a damaged one is set aside, so that the run can be repeated.
 
-        Only for whoever holds the lease.
+        The caller must hold the lease.
         """
         try:
             return self.load(spec)
@@ -128,7 +128,7 @@ class Store:
             return None
 
     def scan(self) -> tuple[list[RunResult], list[ReliveError]]:
-        """Return all whole results, each run once, by name, and what is wrong with the others."""
+        """Return all intact results, each run once, by name, and the problems with the others."""
         found: dict[str, RunResult | ReliveError] = {}
         with _no_collection():
             for root in reversed((self.root, *self.also)):
@@ -144,7 +144,7 @@ class Store:
         return [whole[name] for name in sorted(whole)], [e for e in found.values() if not isinstance(e, RunResult)]
 
     def samples(self, spec: RunSpec) -> list[npt.NDArray[np.uint8]]:
-        """Return the pictures that a run's generator made, one array per task; empty if none are kept."""
+        """Return the images made by a run's generator, one array per task; empty if none are stored."""
         for root in (self.root, *self.also):
             found = read_samples(root / spec.name) or ledger.samples(root, spec)
             if found:
@@ -153,9 +153,9 @@ class Store:
 
     @contextmanager
     def lease(self, spec: RunSpec) -> Iterator[bool]:
-        """Hold a run while working on it; gives False if somebody else holds it.
+        """Hold a run while working on it; yields False if another process holds it.
 
-        It is a lock of the operating system: an owner that dies, however, loses it at once.
+        It is an operating-system lock: when its owner dies, it is released at once.
         """
         path = self.directory(spec) / LEASE
         with self.writable():
@@ -171,7 +171,7 @@ class Store:
 
     @contextmanager
     def writable(self) -> Iterator[None]:
-        """Say clearly that the runs directory cannot be written to, if what is done here shows that."""
+        """Report clearly that the runs directory cannot be written to, if an operation fails for that reason."""
         try:
             yield
         except OSError as error:
@@ -182,7 +182,7 @@ class Store:
 
 
 def _read(root: Path, name: str) -> RunResult:
-    """Return the result in the directory of that name, which must be this run's: a copy does not count twice."""
+    """Return the result in the directory with that name, which must be this run's: a copy does not count twice."""
     path = root / name / RESULT
     result = read_result(path)
     if result.spec.name != name:
@@ -192,7 +192,7 @@ def _read(root: Path, name: str) -> RunResult:
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Do not look for garbage while many objects are made that all stay: it would take half the time."""
+    """Suspend garbage collection while many long-lived objects are created: it would take half the time."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -203,7 +203,7 @@ def _no_collection() -> Iterator[None]:
 
 
 def read_samples(directory: Path) -> list[npt.NDArray[np.uint8]]:
-    """Return the pictures in a run's directory, one array per task; empty if its method does not generate."""
+    """Return the images in a run's directory, one array per task; empty if its method does not generate."""
     arrays = read_arrays(directory / SAMPLES)
     names = [f"task{k}" for k in range(len(arrays))]
     if arrays.keys() != set(names):

@@ -1,4 +1,4 @@
-"""The lifecycle of runs, one or many: lease, skip what is done, run on an engine, store, retry once what fails.
+"""The lifecycle of runs, one or many: lease, skip finished ones, run on an engine, store, retry failures once.
 
 ``relive run`` is a sweep of one run in its own process; ``compare``, ``paper`` and ``grid`` are sweeps of many.
 """
@@ -26,10 +26,10 @@ from relive.experiments.store import Store
 from relive.experiments.worker import Job, VersionsDiffer, work
 from relive.methods import method_facts
 
-TICK = 0.25  # seconds between two looks at the engine
+TICK = 0.25  # seconds between two checks of the engine
 ATTEMPTS = 2
 
-# Milliseconds of one iteration on split, about: only to start the long runs first.
+# Rough milliseconds per iteration on split: only used to start long runs first.
 COST = {"none": 6, "xdg": 7, "ewc": 9, "online-ewc": 7, "si": 8, "lwf": 8, "dgr": 36, "dgr-distill": 36, "rtf": 28}
 
 
@@ -50,7 +50,7 @@ def specs_of(
     return [
         make_spec(protocol, scenario, method, seed=seed, settings=dict(zip(values, chosen, strict=True)), **changes)
         for protocol, scenario, method, seed in product(protocols, scenarios, methods, seeds)
-        if scenario in method_facts(method).scenarios or scenario not in SCENARIO_NAMES  # which make_spec refuses
+        if scenario in method_facts(method).scenarios or scenario not in SCENARIO_NAMES  # make_spec refuses the latter
         for chosen in product(*values.values())
     ]
 
@@ -70,7 +70,7 @@ class Failure:
 
 @dataclass
 class Status:
-    """How a sweep stands."""
+    """The state of a sweep."""
 
     total: int
     done: int = 0
@@ -78,9 +78,9 @@ class Status:
     progress: dict[str, tuple[int, int]] = field(default_factory=dict)
     elsewhere: int = 0  # runs that another sweep is doing
     failures: list[Failure] = field(default_factory=list)
-    done_share: float = 0.0  # of the whole cost, what is finished or under way in parts
-    found_share: float = 0.0  # of it, what was there before this sweep
-    waiting_for: str = ""  # while nothing runs: who is to do something
+    done_share: float = 0.0  # share of the total cost that is finished, including parts of runs in progress
+    found_share: float = 0.0  # share that was there before this sweep
+    waiting_for: str = ""  # while nothing runs: what the sweep waits for
 
 
 OnStatus = Callable[[Status], None]
@@ -88,7 +88,7 @@ OnStatus = Callable[[Status], None]
 
 @dataclass
 class _Run:
-    """A run under way: it holds its lease until it is over."""
+    """A run in progress: it holds its lease until it is over."""
 
     spec: RunSpec
     attempt: int
@@ -96,24 +96,24 @@ class _Run:
 
 
 class Sweep:
-    """Does every spec that the store does not have yet.
+    """Does every run that the store does not have yet.
 
     Parameters
     ----------
     specs
         What to do; each spec once.
     store
-        Where results are, and go to; only the driver writes results.
+        Where results are stored; only the driver writes results.
     engine
-        Where runs are done.
+        Where runs are executed.
     data_dir
         Where workers look for data first.
     work
-        What does a job; tests and benchmarks put something shorter in its place.
+        What does a job; tests and benchmarks replace it with something shorter.
     again
-        Whether runs that are done are done again.
+        Whether finished runs are repeated.
     note
-        Is told what the user should know: damaged results, retries, runs that go on, workers refused or lost.
+        Called with what the user should know: damaged results, retries, resumed runs, workers refused or lost.
     """
 
     def __init__(
@@ -143,12 +143,12 @@ class Sweep:
         self.finished = 0.0
         self.found = 0.0
         self.fatal: StoreError | VersionsDiffer | None = None
-        self.resumed: dict[str, float] = {}  # how much of a run was done when it first reported
+        self.resumed: dict[str, float] = {}  # how much of a run was done at its first report
 
     def run(self, on_status: OnStatus | None = None) -> Status:
-        """Do it all, and return how it ended; ``on_status`` is called about four times a second.
+        """Do everything, and return the final status; ``on_status`` is called about four times a second.
 
-        Whatever stops it ends the workers; finished runs and finished tasks are kept.
+        If it is stopped, the workers are stopped too; finished runs and finished tasks are kept.
         """
         try:
             left = self.left()
@@ -167,7 +167,7 @@ class Sweep:
             if self.fatal is not None:
                 raise self.fatal
         except BaseException:
-            self.engine.shutdown(wait=False, cancel_futures=True)  # before the leases go: nobody may begin these yet
+            self.engine.shutdown(wait=False, cancel_futures=True)  # before the leases: nobody may start these yet
             raise
         finally:
             for run in self.running.values():
@@ -175,7 +175,7 @@ class Sweep:
         return self.status
 
     def left(self) -> list[RunSpec]:
-        """Return what is not done yet; the rest is counted before anything is begun, so that times left are right."""
+        """Return what is not done yet; the rest is counted before anything starts, so that times left are right."""
         left = []
         for spec in self.waiting:
             if not self.again and not self.store.has_checkpoint(spec) and self._is_done(spec):
@@ -200,7 +200,7 @@ class Sweep:
                     self.elsewhere.add(spec.name)
                     continue
                 self.elsewhere.discard(spec.name)
-                if self.store.load_or_set_aside(spec, self.note) is not None and not self.again:  # since we looked
+                if self.store.load_or_set_aside(spec, self.note) is not None and not self.again:  # done in the meantime
                     self.store.tidy(spec)
                     self._mark_done(spec)
                 else:
@@ -211,7 +211,7 @@ class Sweep:
         self.status.waiting_for = "" if self.running or not self.waiting else "another sweep" if slots else "workers"
 
     def _is_done(self, spec: RunSpec) -> bool:
-        """Return whether there is a whole result; a damaged one is seen to by who holds the run."""
+        """Return whether there is an intact result; a damaged one is handled by the lease holder."""
         try:
             return self.store.load(spec) is not None
         except DamagedResult:
@@ -227,15 +227,15 @@ class Sweep:
         self.running[future] = _Run(spec, attempt, lease.pop_all())
 
     def _collect_finished(self) -> None:
-        """Wait a moment for runs to end; their futures are let go here, for an engine keeps a result until then."""
+        """Wait a moment for runs to end; their futures are released here, since an engine keeps results until then."""
         over, _ = wait(self.running, timeout=TICK, return_when=FIRST_COMPLETED)
         for future in over:
             self._collect(future)
-        if isinstance(self.fatal, StoreError):  # those under way could not be kept either
+        if isinstance(self.fatal, StoreError):  # runs in progress could not be stored either
             raise self.fatal
 
     def _collect(self, future: Future[Any]) -> None:
-        """Keep the result of a run that is over, or see to it that it is tried again."""
+        """Store the result of a finished run, or arrange a retry."""
         run = self.running.pop(future)
         with run.lease:
             error = CancelledError("the engine gave up on it") if future.cancelled() else future.exception()
@@ -257,7 +257,7 @@ class Sweep:
         self.finished += cost(spec)
 
     def _update_status(self) -> None:
-        """Bring the status up to date."""
+        """Update the status."""
         status = self.status
         status.progress = self.engine.progress()
         for text in self.engine.notes():

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from relive.experiments.execute import Keep
 
 REPORT_EVERY = 0.5  # seconds between two reports of one run
-REPORT, NOTE, RESULT, ERROR = "report", "note", "result", "error"  # what a local worker's messages are
+REPORT, NOTE, RESULT, ERROR = "report", "note", "result", "error"  # kinds of a local worker's messages
 
 Report = Callable[[str, int, int], None]  # run's name, task (from 1), iteration
 Note = Callable[[str], None]
@@ -45,13 +45,13 @@ class Job:
     spec
         The run's spec as JSON.
     versions
-        The driver's; a worker with others refuses.
+        The driver's; a worker with different ones refuses.
     runs_dir
         Where the worker keeps the run's checkpoint, or None if only the driver writes there.
     data_dir
-        Where the data set lies, or None for the usual places.
+        Where the data set is stored, or None for the usual places.
     files
-        The files of code that the spec names, by path, for a worker that does not see the driver's.
+        The code files that the spec refers to, by path, for a worker that cannot see the driver's.
     """
 
     spec: dict[str, Any]
@@ -62,11 +62,11 @@ class Job:
 
 
 class VersionsDiffer(ReliveError):  # noqa: N818
-    """A worker would not give the driver's bits."""
+    """A worker would not reproduce the driver's bits."""
 
 
 class _Process:
-    """What a worker process holds between runs."""
+    """The state of a worker process between runs."""
 
     report: Report = staticmethod(lambda name, task, iteration: None)
     note: Note = staticmethod(lambda text: None)
@@ -74,18 +74,18 @@ class _Process:
 
 
 def provide_data(data: Dataset) -> None:
-    """Hand this process a data set, so that it need not look for it."""
+    """Give this process a data set, so that it need not load it."""
     _Process.data[data.name, data.digest] = data
 
 
 def set_reporting(report: Report, note: Note = lambda text: None) -> None:
-    """Say how this process is to report how a run goes, and what else the user should know."""
+    """Set how this process reports a run's progress, and notes for the user."""
     _Process.report = staticmethod(report)
     _Process.note = staticmethod(note)
 
 
 def differences(mine: dict[str, str], drivers: dict[str, str]) -> str:
-    """Say in what a worker differs from the driver, of what decides the bits; an empty text if in nothing.
+    """Describe how a worker differs from the driver in what affects the bits; an empty string if it does not.
 
     >>> differences({"torch": "2.9", "numpy": "2.4"}, {"torch": "2.13", "numpy": "2.4"})
     'torch 2.9 (driver: 2.13)'
@@ -96,17 +96,17 @@ def differences(mine: dict[str, str], drivers: dict[str, str]) -> str:
 
 
 def check_versions(mine: dict[str, str], drivers: dict[str, str]) -> None:
-    """Refuse if this process would not give the driver's bits."""
+    """Refuse if this process would not reproduce the driver's bits."""
     differ = differences(mine, drivers)
     if differ:
         raise VersionsDiffer(
             f"worker {socket.gethostname()} (process {os.getpid()}) has {differ}: if relive was changed or updated "
-            "since the sweep began, give the command again; finished runs are kept"
+            "since the sweep started, run the command again; finished runs are kept"
         )
 
 
 class _Reporter(Observer):
-    """Sends how a run goes to the driver, now and then."""
+    """Sends a run's progress to the driver, now and then."""
 
     def __init__(self, spec: RunSpec) -> None:
         self.spec = spec
@@ -123,7 +123,7 @@ class _Reporter(Observer):
 
 
 def work(job: Job, keep: Keep | None = None) -> tuple[dict[str, Any], list[Pictures]]:
-    """Do a run in a worker process, and tell the driver how it goes; ``keep`` is as in ``execute_job``."""
+    """Do a run in a worker process, reporting to the driver; ``keep`` is as in ``execute_job``."""
     from relive._util.versions import versions
 
     check_versions(versions(), job.versions)
@@ -145,11 +145,11 @@ def execute_job(
     data
         Its data set.
     observer
-        Is told how it goes.
+        Gets the progress.
     note
-        Is told what else the user should know, such as that a checkpoint cannot be used.
+        Gets notes for the user, such as that a checkpoint cannot be used.
     keep
-        Is shown the learner after each task.
+        Called with the learner after each task.
     """
     from relive.experiments.checkpoint import FileCheckpoint
     from relive.experiments.execute import run
@@ -169,14 +169,14 @@ def execute_job(
 
 @functools.lru_cache(maxsize=3)
 def _load(name: str, digest: str, data_dir: str | None) -> Dataset:
-    """Return a data set; ``digest`` tells whether it is still the one that was loaded before."""
+    """Return a data set; ``digest`` tells whether it is the one that was loaded before."""
     return load_data(name, data_dir, quiet=True)
 
 
 def serve(pipe: Connection, driver: int) -> None:
-    """Be a process of the local engine: do what comes through the pipe, one call at a time, until told to stop.
+    """Run as a process of the local engine: execute calls from the pipe, one at a time, until told to stop.
 
-    Ctrl-C is left to the driver; when the driver dies, however, the process dies too.
+    Ctrl-C is left to the driver; when the driver dies, so does this process.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_exit_with, args=(driver,), daemon=True).start()
@@ -192,7 +192,7 @@ def serve(pipe: Connection, driver: int) -> None:
 
 
 def _exit_with(driver: int) -> None:
-    """End this process when the driver, which started it, is its parent no more."""
+    """End this process when the driver, which started it, is no longer its parent."""
     while os.getppid() == driver:
         time.sleep(0.2)
     os._exit(1)
