@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_digits
 
 import relive
 from relive import ContinualClassifier
@@ -16,9 +15,8 @@ from relive.classifier import asked as module
 from relive.classifier.asked import Asked
 from relive.classifier.labels import with_unknown
 from relive.inference.predictor import predictor_of
+from tests.classifier.digits import X, Y
 
-X, Y = load_digits(return_X_y=True)
-X = X / 16
 SETTINGS = {"numbers": 5e4}
 TRAIN, TEST = np.arange(len(X)) % 3 > 0, np.arange(len(X)) % 3 == 0
 

@@ -8,13 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_digits
 
 from relive import ContinualClassifier, load
 from relive._util.errors import InputError
+from tests.classifier.digits import X, Y
 
-X, Y = load_digits(return_X_y=True)
-X = X / 16
 NAMES = np.array(["nil", "one", "two", "three", "four", "five"])
 CLOSED = ["ncm", "slda", "analytic", "discriminant"]
 SCENARIOS = ["class", "task", "domain"]

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_digits
 
 import relive
 from relive import ContinualClassifier
@@ -15,9 +14,8 @@ from relive.classifier import portraits
 from relive.classifier.portraits import Portrait, portraits_from, to_arrays
 from relive.inference.about import remembered
 from relive.inference.predictor import predictor_of
+from tests.classifier.digits import X, Y
 
-X, Y = load_digits(return_X_y=True)
-X = X / 16
 SHORT: dict[str, Any] = {"iterations": 150, "hidden": 50, "latent": 10, "learning_rate": 0.005}
 
 

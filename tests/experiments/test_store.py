@@ -31,11 +31,6 @@ from relive.experiments.sweep import Sweep
 from tests.experiments.small import FORKS, SPEC, InProcess, quick, result_of, specs
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "runs")
-
-
 def change_digit(raw: bytes) -> bytes:
     at = raw.index(b"0.3333") + 3
     return raw[:at] + b"4" + raw[at + 1 :]

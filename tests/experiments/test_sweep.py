@@ -46,11 +46,6 @@ from tests.experiments.small import (
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "runs")
-
-
-@pytest.fixture
 def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where stand-ins note the seeds that they did."""
     monkeypatch.setenv("LOG", str(tmp_path / "log"))

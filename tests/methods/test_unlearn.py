@@ -7,15 +7,12 @@ import copy
 import numpy as np
 import pytest
 import torch
-from sklearn.datasets import load_digits
 
 from relive import ContinualClassifier
 from relive.core.sources import Part
 from relive.data.tasks import Examples
 from relive.methods.closed_form import ClosedForm
-
-X, Y = load_digits(return_X_y=True)
-X = X / 16
+from tests.classifier.digits import X, Y
 
 
 @pytest.mark.parametrize("forgettable", [False, True])
