@@ -176,7 +176,7 @@ class TestDamage:
             with pytest.raises(FileError, match=f"is not a valid model: .*{name}"):
                 load(path)
         write_tensors(path, KIND, VERSION, header, {n: t for n, t in tensors.items() if n != key})
-        with pytest.raises(FileError, match=f"is not a valid model: {name} is missing"):
+        with pytest.raises(FileError, match=f"is not a valid model: {name} is not there, but should be"):
             load(path)
         write_tensors(path, KIND, VERSION, header, tensors)
         assert load(path).n_tasks_ == 1

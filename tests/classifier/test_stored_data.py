@@ -174,4 +174,4 @@ def test_a_method_that_keeps_sums_is_not_taken_for_one(tmp_path: Path) -> None:
         models.data_note(model.choice_.method, models.holds_data(model))
         == "data      the method declares that it stores no samples; it is not one of relive's own"
     )
-    assert models.data_note("none", False).endswith("is in this file")
+    assert models.data_note("none", False).endswith("no samples are stored in this file")

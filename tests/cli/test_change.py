@@ -42,7 +42,7 @@ def test_forgetting_says_what_is_left_and_which_files_still_know(model: Command)
 
 @pytest.mark.parametrize(
     ("options", "words"),
-    [(("--set", "numbers=1e4"), "its spread stays"), (("--method", "none", "--iterations", "3"), "is not erased")],
+    [(("--set", "numbers=1e4"), "its spread remains"), (("--method", "none", "--iterations", "3"), "is not erased")],
 )
 def test_what_is_not_erased_is_said(model: Command, options: tuple[str, ...], words: str) -> None:
     assert model("fit", "other.safetensors", "flowers.csv", *options).code == 0
@@ -120,7 +120,7 @@ def test_samples_wait_in_the_file_only_if_they_may(relive: Command) -> None:
     small = ("--method", "rtf", "--hidden", "16", "--latent", "4", "--iterations", "5")
     assert relive("fit", M, "first.npz", *small, "--consolidate-every", "20").code == 0
     refused = relive("fit", M, "ten.npz")
-    assert (refused.code, "10 samples wait" in refused.err) == (2, True)
+    assert (refused.code, "10 samples are waiting" in refused.err) == (2, True)
     waiting = relive("fit", M, "ten.npz", "--allow-stored-data")
     assert "waiting   10 samples of 20" in waiting.out
     assert "REAL SAMPLES" in relive("inspect", M).out

@@ -56,7 +56,7 @@ def test_fetching_copies_from_the_cache_and_tells_where_to(home: Path, own_cache
     result = run("fetch", "mnist", "digits", "--data-dir", tmp_path / "new")
     assert result.exit_code == 0, result.output
     assert result.stdout == f"mnist: in {tmp_path / 'new' / 'mnist'}\ndigits: comes with scikit-learn\n"
-    assert "asking" in result.stderr
+    assert "trying" in result.stderr
     assert run("verify", "mnist", "--data-dir", tmp_path / "new").exit_code == 0
 
 

@@ -52,7 +52,7 @@ def test_process_after_process_gives_the_bits_of_one_process(home: Path, files: 
 def test_the_method_is_chosen_and_said_with_its_reason(relive: Command, files: Path) -> None:
     code, out, _ = relive("fit", M, files / "a")  # pictures
     assert code == 0
-    assert "method    discriminant, chosen: in closed form on random convolutions" in out
+    assert "method    discriminant, chosen: closed form on random convolutions" in out
     assert ", in closed form\n" in out
     assert "as well as if all data had been kept" in out
     assert "dreamt" not in out
@@ -65,7 +65,7 @@ def test_the_method_is_chosen_and_said_with_its_reason(relive: Command, files: P
     assert relive("fit", M, files / "c", "--method", "discriminant")[0] == 0
     code, _, err = relive("fit", M, files / "c", "--method", "rtf")
     assert code == 2
-    assert "--method rtf: m.safetensors was made with discriminant" in err
+    assert "--method rtf: m.safetensors was created with discriminant" in err
     assert relive("fit", "ewc.safetensors", files / "a.csv", *SMALL, "--method", "ewc")[0] == 0
     assert "kept: estimate of how much of that is left" in relive("inspect", "ewc.safetensors")[1]
     assert relive("fit", "d.safetensors", files / "a.csv", *SMALL, "--method", "ewc", "--scenario", "domain")[0] == 0

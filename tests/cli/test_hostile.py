@@ -96,7 +96,7 @@ class TestEndings:
         said = relive("fit", M, data)
         assert said.code == 1
         assert re.fullmatch(
-            r"error: ZeroDivisionError: by \[red\]zero\[/\] and \\x1b\[2J\. This was .*--debug.*\n", said.err
+            r"error: ZeroDivisionError: by \[red\]zero\[/\] and \\x1b\[2J\. This is a bug .*--debug.*\n", said.err
         )
         said = relive("--debug", "fit", M, data, traceback=True)
         assert said.code == 1
@@ -280,7 +280,7 @@ def test_a_model_that_could_not_be_read_is_not_written(tmp_path: Path) -> None:
     model.save(tmp_path / M)
     before = (tmp_path / M).read_bytes()
     model.seed_ = -1
-    with pytest.raises(Exception, match=r"cannot write .*m\.safetensors, it could not be read back: .*unchanged"):
+    with pytest.raises(Exception, match=r"cannot write .*m\.safetensors: it could not be read back: .*unchanged"):
         model.save(tmp_path / M)
     assert (tmp_path / M).read_bytes() == before
     assert os.listdir(tmp_path) == [M]

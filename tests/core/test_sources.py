@@ -79,5 +79,5 @@ def test_a_blend_draws_each_task_by_its_share_and_says_what_it_drew() -> None:
 def test_shares_of_tasks_that_were_not_given_are_refused() -> None:
     tasks = plain.split_tasks()
     learner = plain.learner_of("none", "class", tasks)
-    with pytest.raises(InputError, match="was given 2 tasks and the shares of 3 after 0 met ones"):
+    with pytest.raises(InputError, match="got 2 tasks and the shares of 3 after 0 seen ones"):
         learner.learn_blend(tasks[:2], torch.ones(4, 3) / 3)

@@ -176,12 +176,12 @@ class TestMerging:
         shutil.copytree(path, path.with_name(f"{path.name} (copy)"))
         results, damaged = store.scan()
         assert len(results) == 1
-        assert "misplaced" in str(damaged[0])
+        assert "is in the wrong place" in str(damaged[0])
 
     def test_a_result_in_anothers_directory_is_not_that_run(self, store: Store) -> None:
         other = replace(SPEC, seed=1)
         shutil.copy(store.save(result_of(SPEC), []) / RESULT, store.prepare(other) / RESULT)
-        with pytest.raises(DamagedResult, match="misplaced"):
+        with pytest.raises(DamagedResult, match="is in the wrong place"):
             store.load(other)
 
 

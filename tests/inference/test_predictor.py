@@ -254,7 +254,7 @@ def test_damaged_files_are_refused_as_by_load(tmp_path: Path) -> None:
         (np.zeros((0, 64)), "t0", r"have shape \(0, 64\)"),
         (np.full((1, 64), np.nan), "t0", "sample 1 has a missing or infinite value in feature 1"),
         ([["x"] * 64], "t0", "not a table of numbers"),
-        (np.zeros((1, 64)), None, "Task-IL needs to know the task"),
+        (np.zeros((1, 64)), None, "Task-IL needs the task"),
         (np.zeros((1, 64)), "t7", "task 't7' was never learned"),
     ],
 )

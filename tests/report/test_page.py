@@ -227,7 +227,7 @@ def test_relive_table(runs_dir: Path) -> None:
 
 
 def test_relive_table_says_which_runs_it_leaves_out(runs_dir: Path) -> None:
-    said = "not of the paper's data set, size or fidelity"
+    said = "not with the paper's data set, size or fidelity"
     assert said not in CliRunner().invoke(app, ["table", "--runs-dir", str(runs_dir)]).stderr
     for change in ({"dataset": "digits"}, {"iters": 10}):
         Store(runs_dir).save(result_of(spec_of(**change)), [])
