@@ -61,7 +61,7 @@ def test_the_method_is_chosen_and_said_with_its_reason(relive: Command, files: P
     assert "chosen" not in out  # it was said
     _, out, _ = relive("inspect", M)
     assert "learns    by discriminant in scenario class" in out
-    assert "chosen: in closed form" in out
+    assert "chosen: closed form" in out
     assert relive("fit", M, files / "c", "--method", "discriminant")[0] == 0
     code, _, err = relive("fit", M, files / "c", "--method", "rtf")
     assert code == 2
