@@ -67,7 +67,9 @@ def test_its_own_page_may_ask(studio: Served) -> None:
 def test_nothing_is_told_or_changed_without_the_token(studio: Served, given: str) -> None:
     for path in ("/api/events", "/api/catalogue", "/api/models", "/api/compare"):
         assert studio.ask(path, headers={"Authorization": given})[0] == 401
-    for path in ("/api/runs", "/api/first", "/api/draw", "/api/jobs/1/stop", "/api/models/x/forget"):
+    for path in ("/api/runs", "/api/first", "/api/draw", "/api/programs", "/api/chosen", "/api/jobs/1/stop"):
+        assert studio.ask(path, {}, {"Authorization": given})[0] == 401
+    for path in ("/api/models/x/fit", "/api/models/x/forget"):
         assert studio.ask(path, {}, {"Authorization": given})[0] == 401
     assert not studio.first_event()["jobs"]
 
@@ -93,6 +95,19 @@ def test_no_name_in_a_request_leads_out_of_the_runs(studio: Served) -> None:
         assert studio.ask(f"/api/runs/{evil}/go-on", {})[0] in (404, 405)
         pixels = {"pixels": "AAAA" * 1365 + "AA==", "runs": [evil]}
         assert studio.ask("/api/draw", pixels)[0] in (400, 404)
+
+
+def test_runs_that_are_chosen_are_those_that_are_known(studio: Served) -> None:
+    known = spec_of("split", "class", "rtf", 1).name
+    status, said = studio.ask("/api/chosen", {"runs": [known, *EVIL]})
+    assert (status, said["missing"]) == (200, EVIL)
+    assert [entry["title"] for entry in said["groups"][0]["entries"]] == ["RtF"]
+    status, said = studio.ask("/api/programs", {"runs": [known, *EVIL]})
+    assert said["command"] == "relive run --dataset mnist --scenario class --method rtf --seed 1"
+    assert studio.ask("/api/programs", {"runs": EVIL})[0] == 404
+    for wrong in ([], [1], "x", None, [["x"]], ["x"] * 201):
+        assert studio.ask("/api/chosen", {"runs": wrong})[0] == 400
+    assert studio.ask("/api/programs", {"methods": ["/tmp/mine.py:Mine"]})[0] == 400
 
 
 @pytest.mark.parametrize(
