@@ -13,11 +13,12 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
-from relive import RunSpec, load
+from relive import ContinualClassifier, RunSpec, load
 from relive.cli import app as command_line
 from relive.experiments.spec import make_spec
 from relive.inference.opening import opened
 from relive.studio.commands import as_python, words_of
+from relive.studio.programs import Step
 from tests.studio.served import Served, serving
 
 pytestmark = pytest.mark.slow
@@ -124,6 +125,19 @@ def test_the_programs_make_the_same_model_and_give_the_same_answers(
     capsys.readouterr()
     exec(said["python"], {})
     assert capsys.readouterr().out.count("Memory(label=") == 4
+
+
+def test_a_model_of_small_pictures_goes_on_with_pictures_of_their_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    pictures(tmp_path, 2, 5)
+    x, y = samples(0, 9)
+    model = ContinualClassifier("ncm", shape=(2, 3)).partial_fit(x / 255, y)
+    model.notes_["image"] = [2, 3]
+    model.save("small.safetensors")
+    exec(Step("small.safetensors", data="s2", keep=1).fit(), {})
+    assert load("small.safetensors").classes_.tolist() == sorted(LABELS)
 
 
 def small(scenario: str, method: str, seed: int, **more: Any) -> RunSpec:
