@@ -1,1 +1,1 @@
-"""Answers from a model's file without torch: a list of operations that NumPy carries out and ONNX files can hold."""
+"""Prediction from a model file without torch: a list of operations that NumPy executes and ONNX files can hold."""

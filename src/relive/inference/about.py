@@ -1,4 +1,4 @@
-"""Everything there is to say about a model, from its file alone, as JSON has it."""
+"""Everything known about a model, from its file alone, as JSON."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from relive.methods import method_facts
 
 
 def about(header: Header, path: Path, memories: Sequence[Memory]) -> dict[str, Any]:
-    """Say what a model has learned and when, how well each class is remembered, and how it was made."""
+    """Describe what a model has learned and when, how well it remembers each class, and how it was created."""
     books, parameters = header.bookkeeping, dict(header.parameters)
     if isinstance(parameters["fidelity"], Fidelity):
         parameters["fidelity"] = name_of(parameters["fidelity"])
@@ -43,14 +43,14 @@ def about(header: Header, path: Path, memories: Sequence[Memory]) -> dict[str, A
 
 
 def remembered(header: Header) -> list[Memory]:
-    """Return what is known of each class from a model's file."""
+    """Return what a model file says about each class."""
     books = header.bookkeeping
     painted = by_label(header.portraits, books)
     return memories(books.labels.tolist(), books.lessons, header.dreamt or {}, painted)
 
 
 def image_in(notes: dict[str, Any], n_features: int) -> tuple[int, ...] | None:
-    """Return the shape of the pictures that a model learned from, None if it was no pictures."""
+    """Return the shape of the images that a model learned from, None if there were none."""
     shape = notes.get("image")
     if not isinstance(shape, list) or not all(isinstance(n, int) and n > 0 for n in shape):
         return None

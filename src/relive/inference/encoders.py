@@ -29,20 +29,20 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Encoded:
-    """What an encoder is asked for.
+    """What an encoder needs to add itself to a graph.
 
     Attributes
     ----------
     graph
-        What it adds to.
+        The graph.
     x
         The inputs, (n, inputs) float32.
     tensors
         Of the encoder.
     n_inputs, n_features
-        Numbers per input; features, as the output layer takes them.
+        Numbers per input; features, as the output layer expects them.
     shape
-        How an input is to be read; empty for a plain row.
+        The shape of an input; empty for a plain row.
     """
 
     graph: Graph
@@ -54,7 +54,7 @@ class Encoded:
 
 
 def mlp_layers(asked: Encoded) -> list[tuple[Array, Array]]:
-    """Return the weights and biases of two hidden layers of one width, which are the features."""
+    """Return the weights and biases of two hidden layers of equal width, which are the features."""
     hidden = asked.n_features
     return [
         (asked.tensors.take(f"layer{i}.weight", (hidden, n)), asked.tensors.take(f"layer{i}.bias", (hidden,)))
@@ -93,7 +93,7 @@ def conv(asked: Encoded) -> str:
 
 
 def flat(asked: Encoded) -> str:
-    """Return scaled inputs, bounded like a logarithm, or their axes, and random ReLU features of them."""
+    """Return scaled inputs, compressed logarithmically, or their axes, and random ReLU features of them."""
     graph, tensors, n = asked.graph, asked.tensors, asked.n_inputs
     middle, spread = tensors.take("middle", (n,)), tensors.take("spread", (n,))
     require(bool((spread != 0).all()), "its encoder's spread has zeros")
@@ -108,7 +108,7 @@ def flat(asked: Encoded) -> str:
 
 
 def bounded(graph: Graph, z: str, limit: Array) -> str:
-    """Return numbers that grow like a logarithm beyond a limit: z within it, ± limit (1 + log(|z| / limit)) outside."""
+    """Compress numbers logarithmically beyond a limit: z within it, ± limit (1 + log(|z| / limit)) outside."""
     far = graph.add("Div", graph.add("Abs", z), limit)
     beyond = graph.add("Mul", graph.add("Log", graph.add("Max", far, np.ones_like(limit))), limit)
     return graph.add("Add", graph.add("Clip", z, -limit, limit), graph.add("Mul", graph.add("Sign", z), beyond))
@@ -136,7 +136,7 @@ def convolutional(asked: Encoded) -> str:
 
 
 def random(asked: Encoded) -> str:
-    """Return random features: convolutional if the file has filters, and flat otherwise."""
+    """Return random features: convolutional if the file has filters, otherwise flat."""
     return (convolutional if "weight1" in asked.tensors else flat)(asked)
 
 
@@ -150,7 +150,7 @@ def _planes(asked: Encoded, picture: Picture) -> str:
     """Return rows as (n, channels, height, width)."""
     c, h, w = picture.channels, picture.height, picture.width
     require(c * h * w == asked.n_inputs, f"an input of shape {asked.shape} does not have {asked.n_inputs} numbers")
-    shape = np.array([0, h, w, c] if picture.colours_last else [0, c, h, w])  # 0: as many as there are
+    shape = np.array([0, h, w, c] if picture.colours_last else [0, c, h, w])  # 0: any number
     planes = asked.graph.add("Reshape", asked.x, shape)
     return asked.graph.add("Transpose", planes, perm=[0, 3, 1, 2]) if picture.colours_last else planes
 
@@ -165,5 +165,5 @@ BY_HOME: dict[str, Callable[[Encoded], str]] = {
 
 
 def encoder_of(name: str) -> Callable[[Encoded], str] | None:
-    """Return what adds the encoder of that name to a graph; None if it needs torch."""
+    """Return the function that adds an encoder to a graph, by name; None if it needs torch."""
     return BY_HOME.get(ENCODERS[name].home)

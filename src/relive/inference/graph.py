@@ -1,6 +1,6 @@
-"""How an answer is computed, in operations with ONNX's names: NumPy carries them out, an ONNX file holds them.
+"""How a prediction is computed, in operations with ONNX's names: NumPy executes them, an ONNX file holds them.
 
-A value is known by its name. The operations mean what ONNX says (opset 17); attributes are those of ONNX.
+Values are identified by name. The operations have ONNX's semantics (opset 17) and attributes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Operation:
-    """One step: an operator, the names of what it takes and of what it gives, and its attributes."""
+    """One step: an operator, the names of its inputs and of its output, and its attributes."""
 
     operator: str
     inputs: tuple[str, ...]
@@ -29,7 +29,7 @@ class Operation:
 
 @dataclass
 class Graph:
-    """Operations in the order in which they are carried out.
+    """Operations in execution order.
 
     >>> graph = Graph()
     >>> total = graph.add("Add", "x", np.array([1.0, 2.0]))
@@ -41,7 +41,7 @@ class Graph:
     operations: list[Operation] = field(default_factory=list)
 
     def add(self, operator: str, *inputs: str | Array, **attributes: Any) -> str:
-        """Append an operation, and return the name of what it gives; arrays among its inputs become constants."""
+        """Append an operation, and return the name of its output; arrays among its inputs become constants."""
         names = tuple(value if isinstance(value, str) else self._constant(value) for value in inputs)
         output = f"v{len(self.operations)}"
         self.operations.append(Operation(operator, names, output, attributes))
@@ -53,7 +53,7 @@ class Graph:
         return name
 
     def run(self, given: Mapping[str, Array], wanted: str) -> Array:
-        """Carry out the operations, and return one value."""
+        """Execute the operations, and return one value."""
         values: dict[str, Array] = self.constants | dict(given)
         for step in self.operations:
             values[step.output] = OPERATORS[step.operator](*(values[name] for name in step.inputs), **step.attributes)
@@ -61,19 +61,19 @@ class Graph:
                 break
         return values[wanted]
 
-    # ---- what several parts are made of ------------------------------------------------------------------------------
+    # ---- building blocks ---------------------------------------------------------------------------------------------
 
     def linear(self, x: str, weight: Array, bias: Array) -> str:
         """Return x Wᵀ + b, (n, units)."""
         return self.add("Gemm", x, weight, bias, transB=1)
 
     def gathered(self, rows: Array, task: str) -> str:
-        """Return each sample's row of an array that has one for every task, (n, …)."""
+        """Return each sample's row of an array with one row per task, (n, …)."""
         return self.add("Gather", rows, task, axis=0)
 
     def cast(self, x: str, dtype: npt.DTypeLike) -> str:
-        """Return a value as another type of number."""
+        """Return a value converted to another numeric type."""
         return self.add("Cast", x, to=CAST[np.dtype(dtype)])
 
 
-CAST = {np.dtype(np.float32): 1, np.dtype(np.int64): 7, np.dtype(np.float64): 11}  # ONNX's numbers of types
+CAST = {np.dtype(np.float32): 1, np.dtype(np.int64): 7, np.dtype(np.float64): 11}  # ONNX's type numbers

@@ -1,4 +1,4 @@
-"""How unlike everything learned inputs are, in NumPy: ``relive.methods.novelty`` and ``Discriminant.novelty`` again."""
+"""Novelty of inputs in NumPy: mirrors ``relive.methods.novelty`` and ``Discriminant.novelty``."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Metric:
 
     scale: Array
     white: Array  # (features, features) the inverse of the covariance's Cholesky factor
-    centres: Array  # (centres, features), as they are after scaling and whitening
+    centres: Array  # (centres, features), scaled and whitened
 
     def __call__(self, h: Array) -> Array:
-        """Return that of each row, (n,)."""
+        """Return it for each row, (n,)."""
         rows = (h / self.scale) @ self.white.T
         products = rows @ self.centres.T
         distances = (rows**2).sum(1)[:, None] - 2 * products + (self.centres**2).sum(1)
@@ -39,16 +39,16 @@ class Metric:
 
 @dataclass(frozen=True)
 class Novelty:
-    """How features are computed, and what is asked of them.
+    """How features are computed, and the distances on them.
 
     Attributes
     ----------
     graph, features
-        What computes features, and their name in it.
+        The graph that computes features, and their name in it.
     near, own, general
-        Distances to the nearest class, with either ridge, and to the mean of all.
+        Distances to the nearest class, with either ridge, and to the overall mean.
     gaussians
-        Of every class, if there are such.
+        Of every class, if there are any.
     """
 
     graph: Graph
@@ -71,7 +71,7 @@ class Novelty:
 
 
 def novelty_of(asked: Asked, graph: Graph, x: str) -> Novelty | None:
-    """Return what a method in closed form knows, given inputs x in a new graph; None for those that know nothing."""
+    """Return the novelty of a closed-form method, given inputs x in a new graph; None for other methods."""
     if "products" not in asked.kept:
         return None
     d = asked.head(n_cells(asked.scenario))[0].shape[1]

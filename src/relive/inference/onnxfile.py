@@ -1,4 +1,4 @@
-"""A model as an ONNX file: the operations that NumPy carries out, written down one by one."""
+"""A model as an ONNX file: the operations that NumPy executes, written one by one."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from relive.inference.graph import Graph
 from relive.inference.predictor import SAMPLES, TASK, Predictor
 from relive.inference.scores import OFF
 
-OPSET, IR = 17, 8  # ONNX 1.12, of 2022: what runs it need not be new
+OPSET, IR = 17, 8  # ONNX 1.12, of 2022, so that older runtimes work
 TYPES = {"b": TensorProto.BOOL, "i": TensorProto.INT64, "u": TensorProto.UINT64, "f": TensorProto.DOUBLE}
 
 
 def onnx_model(predictor: Predictor) -> onnx.ModelProto:
-    """Return a model's answers as ONNX.
+    """Return a model's predictions as ONNX.
 
-    Its inputs are ``samples`` (n, features), float64, and in Task-IL ``task`` (n,), the number of each one's task in
+    Its inputs are ``samples`` (n, features), float64, and in Task-IL ``task`` (n,), each sample's task number in
     the order of the metadata's ``tasks``. Its outputs are ``label`` (n,) and ``probabilities`` (n, classes), in the
     order of the metadata's ``classes``.
     """
@@ -78,7 +78,7 @@ def _calibrated(predictor: Predictor) -> tuple[Graph, str]:
 
 
 def write_onnx(predictor: Predictor, path: Path) -> None:
-    """Write a model's answers as an ONNX file, atomically."""
+    """Write a model's predictions as an ONNX file, atomically."""
     write_atomic(path, onnx_model(predictor).SerializeToString())
 
 

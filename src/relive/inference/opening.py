@@ -1,4 +1,4 @@
-"""A model to be asked, opened without torch where that is enough."""
+"""Opening a model for prediction, without torch if possible."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Model(Protocol):
-    """What can be asked of a model: a ``ContinualClassifier``, or a ``Predictor``, which needs no torch."""
+    """The prediction interface of a model: a ``ContinualClassifier``, or a ``Predictor``, which needs no torch."""
 
     notes_: dict[str, Any]
     n_features_in_: int
@@ -33,11 +33,11 @@ class Model(Protocol):
 
     @property
     def classes_(self) -> Array:
-        """The labels met so far, and those declared, sorted."""
+        """The labels seen so far, and those declared, sorted."""
 
     @property
     def labels_(self) -> Array:
-        """The labels met so far, in the order in which they were met."""
+        """The labels seen so far, in the order in which they were first seen."""
 
     @property
     def lessons_(self) -> tuple[Lesson, ...]:
@@ -47,11 +47,11 @@ class Model(Protocol):
         """Return the probability of every class of ``classes_``."""
 
     def judged(self, X: Any, task: Any = None, reject: float | None = None) -> tuple[Array, Array]:
-        """Return these probabilities, and which samples are refused."""
+        """Return these probabilities, and which samples are rejected."""
 
 
 def opened(path: Path, *, allow_code: bool) -> tuple[Header, Model]:
-    """Return what a model's file says, and the model to be asked; errors are those of ``relive.load``."""
+    """Return a model file's header, and the model for prediction; errors are those of ``relive.load``."""
     header, arrays = described(path, allow_code=allow_code)
     try:
         return header, checked(path, header, arrays)

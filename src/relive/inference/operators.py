@@ -1,4 +1,4 @@
-"""ONNX's operators in NumPy, as far as they are needed, each as ONNX defines it."""
+"""The required ONNX operators in NumPy, each as ONNX defines it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def windows(x: Array, sides: Sequence[int], strides: Sequence[int]) -> Array:
 
 
 def conv(x: Array, weight: Array, bias: Array, pads: Sequence[int], strides: Sequence[int]) -> Array:
-    """Return filters (out, in, height, width) at every place of planes that are padded with zeros."""
+    """Apply filters (out, in, height, width) at every position of zero-padded planes."""
     top, left, bottom, right = pads
     padded = np.pad(x, ((0, 0), (0, 0), (top, bottom), (left, right)))
     places = windows(padded, weight.shape[2:], strides).transpose(0, 2, 3, 1, 4, 5)  # (n, rows, columns, in, h, w)
@@ -36,7 +36,7 @@ def conv(x: Array, weight: Array, bias: Array, pads: Sequence[int], strides: Seq
 
 
 def average_pool(x: Array, kernel_shape: Sequence[int], strides: Sequence[int], ceil_mode: int) -> Array:
-    """Return means over windows; with ``ceil_mode`` the last ones may reach beyond the edge, which does not count."""
+    """Return means over windows; with ``ceil_mode`` the last ones may extend beyond the edge, which does not count."""
     beyond = [-(n - k) % s if ceil_mode else 0 for n, k, s in zip(x.shape[2:], kernel_shape, strides, strict=True)]
     around = ((0, 0), (0, 0), (0, beyond[0]), (0, beyond[1]))
     inside = np.pad(np.ones((1, 1, *x.shape[2:]), x.dtype), around)

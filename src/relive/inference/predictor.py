@@ -1,7 +1,7 @@
-"""A model's answers from its file alone, without torch and scikit-learn: ``ContinualClassifier.predict_proba`` again.
+"""A model's predictions from its file alone, without torch and scikit-learn: mirrors ``predict_proba``.
 
 samples → scaled (``relive.classifier.features.Features.inputs``) → the method's scores (``relive.inference.scores``)
-→ probabilities of the units that may answer (``relive.classifier.answers``) → probabilities of classes.
+→ probabilities of the competing units (``relive.classifier.answers``) → probabilities of classes.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from relive.inference.scores import OFF, Asked, scores_of
 from relive.inference.tensors import Tensors
 from relive.methods import METHODS
 
-CHUNK = 64  # samples at a time: what they are multiplied with stays in the cache, and little memory is needed
+CHUNK = 64  # samples at a time: their operands stay in the cache, and little memory is needed
 
 
 class NeedsTorchError(InputError):
-    """A model's answers cannot be computed without torch; the message says why."""
+    """A model's predictions cannot be computed without torch; the message says why."""
 
 
 class Predictor(Learned):
-    """What a model's file answers. Attributes are those of ``ContinualClassifier``.
+    """Predicts from a model file. Attributes are those of ``ContinualClassifier``.
 
     Parameters
     ----------
     header
-        What the file says.
+        The file's header.
     arrays
-        What it holds.
+        The file's arrays.
 
     Raises
     ------
@@ -61,7 +61,7 @@ class Predictor(Learned):
             self.feature_names_in_ = np.array(header.feature_names, dtype=object)
         self._question = question_of(header, arrays)
         self.graph, self.probabilities = graph_of(header, self._question)
-        self._distances: Novelty | None = None  # made when it is asked for
+        self._distances: Novelty | None = None  # created on demand
 
     def _answers(self, X: npt.ArrayLike, task: Any) -> Array:
         data = self._data(X)
@@ -85,14 +85,14 @@ class Predictor(Learned):
         return known(self._run(known.graph, known.features, data, np.zeros(len(data), np.int64)))
 
     def _run(self, graph: Graph, wanted: str, data: Array, tasks: Array) -> Array:
-        """Return one of a graph's values for all samples, some at a time."""
+        """Return one of a graph's values for all samples, computed in chunks."""
         if data.dtype == np.uint8:
             data = (data.astype(np.float32) / np.float32(255)) if self.features_.likelihood == "bernoulli" else data
         rows = [slice(i, i + CHUNK) for i in range(0, len(data), CHUNK)]
         return np.concatenate([graph.run({SAMPLES: data[r].astype(np.float64), TASK: tasks[r]}, wanted) for r in rows])
 
     def _data(self, X: npt.ArrayLike) -> Array:
-        """Return samples as an array (n, features) of numbers; refuse what is none."""
+        """Return samples as an array (n, features) of numbers; refuse anything else."""
         try:
             data = np.asarray(X)
             data = data if data.dtype in (np.uint8, np.float32, np.float64) else data.astype(np.float64)
@@ -116,7 +116,7 @@ class Predictor(Learned):
 
     @property
     def pending_(self) -> int:
-        """How many samples wait to be learned: answers do not know them yet."""
+        """How many samples wait to be learned; predictions do not reflect them yet."""
         return self.header.pending
 
 
@@ -124,7 +124,7 @@ SAMPLES, TASK = "samples", "task"  # the graph's inputs: (n, features) float64, 
 
 
 def predictor_of(path: Path, *, allow_code: bool = False) -> Predictor:
-    """Return the answers of the model in a file; code of one's own in it is never run, and only torch can compute it.
+    """Return a predictor for the model in a file; user code in it is never run, and needs torch.
 
     Raises
     ------
@@ -137,7 +137,7 @@ def predictor_of(path: Path, *, allow_code: bool = False) -> Predictor:
 
 
 def checked(path: Path, header: Header, arrays: dict[str, Array]) -> Predictor:
-    """Return the answers of the model that was read from a file; raises what ``predictor_of`` does."""
+    """Return a predictor for a model that was read from a file; raises the errors of ``predictor_of``."""
     try:
         return Predictor(header, arrays)
     except NeedsTorchError:
@@ -147,7 +147,7 @@ def checked(path: Path, header: Header, arrays: dict[str, Array]) -> Predictor:
 
 
 def question_of(header: Header, arrays: dict[str, Array]) -> Asked:
-    """Return what a model's method is asked for."""
+    """Return what a model's method needs to add its scores to a graph."""
     made = header.parameters
     if header.names_code:
         raise NeedsTorchError("the model uses user code, which needs torch")
@@ -175,14 +175,14 @@ def question_of(header: Header, arrays: dict[str, Array]) -> Asked:
 
 
 def graph_of(header: Header, asked: Asked) -> tuple[Graph, str]:
-    """Return how a model answers, and the name of the probabilities (n, classes) among the graph's values."""
+    """Return how a model predicts, and the name of the probabilities (n, classes) among the graph's values."""
     scores = scores_of(header.choice.method)
     assert scores is not None
     return asked.graph, _probabilities(asked.graph, scores(asked), asked.scenario, header.bookkeeping)
 
 
 def _inputs(graph: Graph, features: Features) -> str:
-    """Return samples as the network takes them, (n, inputs) float32."""
+    """Return samples as network inputs, (n, inputs) float32."""
     if features.likelihood == "bernoulli":
         return graph.cast(SAMPLES, np.float32)
     standard = graph.add("Div", graph.add("Sub", SAMPLES, features.mean), features.scale)
@@ -193,13 +193,13 @@ def _probabilities(graph: Graph, logits: str, scenario: Scenario, books: Bookkee
     """Return the probabilities of classes, (n, classes), in the order of ``classes_``."""
     n_tasks = len(books.tasks)
     active = np.zeros((n_tasks, scenario.width), bool)
-    place = np.zeros((scenario.width, len(books.classes)))  # which class a unit stands for
+    place = np.zeros((scenario.width, len(books.classes)))  # the class of each unit
     column = np.searchsorted(books.classes, books.labels)
     for k in range(n_tasks):
         active[k, scenario.active_numbers(k, n_tasks)] = True
         for unit, c in zip(scenario.unit_numbers(k), scenario.classes[k], strict=True):
             if books.meaning[c] != GONE:
-                place[unit, column[books.meaning[c]]] = 1  # two classes may have one label
+                place[unit, column[books.meaning[c]]] = 1  # two classes may share a label
     may = graph.gathered(active, TASK) if SCENARIOS[books.scenario].needs_task else active[-1:]
     shares = graph.add("Softmax", graph.add("Where", may, graph.cast(logits, np.float64), np.array(OFF)), axis=1)
     return graph.add("MatMul", shares, place)

@@ -1,4 +1,4 @@
-"""What speaks for each output unit, method by method: each function mirrors ``logits`` of a class.
+"""The score of each output unit, method by method: each function mirrors ``logits`` of a class.
 
 ==================  ================================================================
 ``plain``           ``relive.core.method.Method``: an encoder and an output layer
@@ -30,25 +30,25 @@ from relive.networks.blocks import full_width
 
 Array = npt.NDArray[Any]
 OFF = -1e30  # relive.networks.head.OFF
-TINY = np.float32(1e-12)  # the least length that torch.nn.functional.normalize divides by
+TINY = np.float32(1e-12)  # the smallest norm that torch.nn.functional.normalize divides by
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What a method is asked for.
+    """What a method needs to add its scores to a graph.
 
     Attributes
     ----------
     graph
-        What it adds to.
+        The graph.
     x, task
-        The inputs, (n, inputs) float32, and the number of each one's task, (n,).
+        The inputs, (n, inputs) float32, and each one's task number, (n,).
     net, kept
-        Tensors of the network, and those that the method keeps.
+        Tensors of the network, and of the method's state.
     scenario
-        With the classes of all tasks, those declared last.
+        With the classes of all tasks, declared ones last.
     encoder
-        What adds an encoder to a graph.
+        The function that adds an encoder to a graph.
     n_inputs, shape, gate
         As in ``Encoded``; how XdG gates.
     """
@@ -65,15 +65,15 @@ class Asked:
     gate: str
 
     def head(self, units: int) -> tuple[Array, Array]:
-        """Return the output layer of so many units: weights (units, features) and biases (units,)."""
+        """Return the output layer with this many units: weights (units, features) and biases (units,)."""
         return self.net.take("head.weight", (units, None)), self.net.take("head.bias", (units,))
 
     def encoded(self, graph: Graph, x: str, n_features: int) -> Encoded:
-        """Return what the encoder is asked for."""
+        """Return what the encoder needs."""
         return Encoded(graph, x, self.net.below("encoder."), self.n_inputs, n_features, self.shape)
 
     def features(self, n_features: int) -> str:
-        """Return what the encoder gives for the inputs, (n, features)."""
+        """Return the encoder's features of the inputs, (n, features)."""
         return self.encoder(self.encoded(self.graph, self.x, n_features))
 
 
@@ -84,7 +84,7 @@ def plain(asked: Asked) -> str:
 
 
 def gated(asked: Asked) -> str:
-    """Hidden layers of which every task uses units of its own."""
+    """Hidden layers of which every task uses its own units."""
     graph, (weight, bias) = asked.graph, asked.head(asked.scenario.width)
     require(asked.encoder is mlp, "XdG gates the units of mlp")
     layers = mlp_layers(asked.encoded(graph, asked.x, weight.shape[1]))
@@ -101,18 +101,18 @@ def gated(asked: Asked) -> str:
 
 
 def n_cells(scenario: Scenario) -> int:
-    """Return how many classes there is room for in the sums."""
+    """Return the number of classes in the sums."""
     return full_width(sum(map(len, scenario.classes))) if scenario.shares_units else scenario.width
 
 
 def closed_form(asked: Asked) -> str:
-    """An output layer that was solved for."""
+    """An output layer that was solved in closed form."""
     weight, bias = asked.head(n_cells(asked.scenario))
     return _by_unit(asked, _solved(asked.graph, asked.features(weight.shape[1]), weight, bias))
 
 
 def _solved(graph: Graph, h: str, weight: Array, bias: Array) -> str:
-    """Return an output layer's logits in float64: they are large where there are few samples, and cancel."""
+    """Return an output layer's logits in float64: with few samples they are large, and cancel."""
     return graph.linear(graph.cast(h, np.float64), weight.astype(np.float64), bias.astype(np.float64))
 
 
@@ -127,7 +127,7 @@ def _by_unit(asked: Asked, scores: str) -> str:
 
 
 def added_up(graph: Graph, scores: str, units: Sequence[int], width: int, reduced: str) -> str:
-    """Return scores (n, columns), each of which speaks for a unit, as scores of all units (n, width)."""
+    """Return scores (n, columns), each for some unit, as scores of all units (n, width)."""
     other = np.full((len(units), width), OFF)
     other[np.arange(len(units)), list(units)] = 0
     column = graph.add("Reshape", scores, np.array([0, len(units), 1]))
@@ -135,7 +135,7 @@ def added_up(graph: Graph, scores: str, units: Sequence[int], width: int, reduce
 
 
 def discriminant(asked: Asked) -> str:
-    """A linear discriminant, and a Gaussian for every class on the inputs, or axes, which are the first features."""
+    """A linear discriminant, and a Gaussian per class on the inputs or axes, which are the first features."""
     graph, cells = asked.graph, n_cells(asked.scenario)
     weight, bias = asked.head(cells)
     own = class_gaussians(asked)
@@ -151,7 +151,7 @@ def discriminant(asked: Asked) -> str:
     density = graph.add("Sub", constant[:, None], graph.add("Mul", distance, np.array(0.5)))
     nowhere = graph.add("Mul", graph.add("Gather", distance, np.zeros(1, np.int64), axis=0), np.zeros((1, 1)))
     rows = graph.add("Concat", density, graph.add("Add", nowhere, np.array(OFF)), axis=0)
-    place = np.full(cells, len(there))  # the last row: a class without samples
+    place = np.full(cells, len(there))  # the last row: classes without samples
     place[there] = np.arange(len(there))
     gaussian = graph.add("Transpose", graph.add("Gather", rows, place, axis=0), perm=[1, 0])
     gaussian = graph.add(
@@ -163,14 +163,14 @@ def discriminant(asked: Asked) -> str:
 
 @dataclass(frozen=True)
 class ClassGaussians:
-    """A Gaussian for every class that has samples, on the first features.
+    """A Gaussian for every class with samples, on the first features.
 
     Attributes
     ----------
     there
         (classes,) which classes have samples.
     share, log_det
-        (classes,) of all samples; the log of the root of the covariance's determinant.
+        (classes,) the share of all samples; the log of the square root of the covariance's determinant.
     means, white
         (classes, inputs), and (classes, inputs, inputs) the inverse of the covariance's Cholesky factor.
     """
@@ -183,7 +183,7 @@ class ClassGaussians:
 
 
 def class_gaussians(asked: Asked) -> ClassGaussians | None:
-    """Return the Gaussians that a discriminant keeps; None if it has none, as on pictures."""
+    """Return a discriminant's Gaussians; None if it has none, as on images."""
     cells, encoder = n_cells(asked.scenario), asked.net.below("encoder.")
     width = asked.head(cells)[0].shape[1]
     squares = asked.kept.take("squares", (cells, None), np.float64)
@@ -270,7 +270,7 @@ def domains(asked: Asked) -> str:
 
 
 def _domain(asked: Asked, k: int, tasks: Sequence[int]) -> Asked:
-    """Return what the discriminant of a domain is asked; its network has what is not that of all domains' encoder."""
+    """Return what a domain's discriminant needs; its network has what differs from the shared encoder."""
     net = asked.kept.below(f"{k}.net.").over(asked.net)
     return replace(asked, net=net, kept=asked.kept.below(f"{k}.form."), scenario=asked.scenario.only(tasks))
 
@@ -293,7 +293,7 @@ def _log_density(form: Asked, moments: Tensors, both: str) -> str:
 
 
 def nearest_mean(asked: Asked) -> str:
-    """Minus the distance to the mean of each class's exemplars, in feature space; the nearest counts for a unit."""
+    """Minus the distance to each class's exemplar mean in feature space; a unit takes the nearest."""
     weight, _ = asked.head(asked.scenario.width)
     numbers = {(k, u): n for k in range(len(asked.scenario.classes)) for u, n in _numbered(asked, k)}
     x = asked.kept.take("x", (None, asked.n_inputs))
@@ -357,5 +357,5 @@ BY_HOME: dict[str, Callable[[Asked], str]] = {
 
 
 def scores_of(method: str) -> Callable[[Asked], str] | None:
-    """Return what adds a method's scores to a graph; None if it needs torch."""
+    """Return the function that adds a method's scores to a graph; None if it needs torch."""
     return BY_HOME.get(METHODS[method].home)

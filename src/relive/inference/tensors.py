@@ -1,4 +1,4 @@
-"""The arrays of a model's file, each checked when it is taken."""
+"""The arrays of a model file, each checked when it is taken."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Tensors:
     arrays
         By name.
     prefix
-        What all names taken from here begin with.
+        The prefix of all names taken from here.
     """
 
     def __init__(self, arrays: Mapping[str, Array], prefix: str) -> None:
@@ -30,11 +30,11 @@ class Tensors:
         self.prefix = prefix
 
     def below(self, prefix: str) -> Tensors:
-        """Return those whose names begin with more."""
+        """Return those with a longer prefix."""
         return Tensors(self.arrays, self.prefix + prefix)
 
     def over(self, others: Tensors) -> Tensors:
-        """Return these and, by their own names, those of others that are not here."""
+        """Return these and, under their own names, those of others that are missing here."""
         both = {"/" + name.removeprefix(t.prefix): a for t in (others, self) for name, a in t.mine().items()}
         return Tensors(both, "/")
 
@@ -43,7 +43,7 @@ class Tensors:
         return {name: array for name, array in self.arrays.items() if name.startswith(self.prefix)}
 
     def count(self, ending: str) -> int:
-        """Return how many names here end like that."""
+        """Return how many names here have this ending."""
         return sum(name.endswith(ending) for name in self.mine())
 
     def n_dimensions(self, name: str) -> int:
@@ -54,12 +54,12 @@ class Tensors:
         return self.prefix + name in self.arrays
 
     def take(self, name: str, shape: tuple[int | None, ...], dtype: npt.DTypeLike = np.float32) -> Array:
-        """Return an array, which must be finite and of this shape and type; None stands for any number.
+        """Return an array, which must be finite and of this shape and type; None stands for any size.
 
         Raises
         ------
         ValueError
-            If it is not there, or another one.
+            If it is missing, or different.
         """
         full = self.prefix + name
         require(full in self.arrays, f"{full} is missing")
@@ -73,4 +73,4 @@ class Tensors:
         bounded = array.dtype == np.float32 and not name.endswith("bias")  # a bias switches a unit off
         fine = np.isfinite(array) & (np.abs(array) <= (schema.WEIGHT if bounded else np.inf))
         require(bool(fine.all()), f"{full} has numbers that are not finite, or too large")
-        return array.copy()  # the file may change while the model is asked
+        return array.copy()  # the file may change while the model is in use

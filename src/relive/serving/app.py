@@ -1,4 +1,4 @@
-"""The addresses that are served: /predict, /model, /healthz, and what describes them."""
+"""The served addresses: /predict, /model, /healthz, and their description."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ from relive.serving.watched import Watched
 
 @dataclass(frozen=True)
 class Limits:
-    """How much one request may ask: bytes of its body, and samples."""
+    """Limits of one request: bytes of its body, and samples."""
 
     body: int = 16_000_000
     samples: int = 10_000
 
 
 def make_app(watched: Watched, limits: Limits, hosts: frozenset[str] | None, token: str | None) -> Starlette:
-    """Return what answers requests.
+    """Return the application.
 
     Parameters
     ----------
     watched
         The model.
     limits
-        How much one request may ask.
+        Limits of one request.
     hosts, token
-        Who may ask, as in ``Guard``.
+        Access control, as in ``Guard``.
     """
 
     async def predict(request: Request) -> Response:
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind not in ("application/json", "text/csv"):
-            raise RefusedError(415, "send application/json or text/csv, and say which in Content-Type")
+            raise RefusedError(415, "send application/json or text/csv, and set Content-Type accordingly")
         body = await body_of(request, limits.body)
         version = await watched.newest()
 

@@ -1,4 +1,4 @@
-"""What is served, as OpenAPI, and as a page of plain HTML that needs no network."""
+"""The server's interface as OpenAPI, and as a plain HTML page that needs no network."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from importlib.metadata import version
 from typing import Any
 
 ERRORS = {
-    "400": "What was asked cannot be answered; the message says why.",
+    "400": "The request is invalid; the message says why.",
     "413": "The body is too large.",
     "415": "The body is neither JSON nor CSV.",
 }
@@ -25,14 +25,14 @@ def openapi(samples: int, body: int, token: bool) -> dict[str, Any]:
                 "type": "array",
                 "maxItems": samples,
                 "items": {"type": "array", "items": {"type": "number"}},
-                "description": "A row of features for each sample.",
+                "description": "One row of features per sample.",
             },
             "proba": {"type": "boolean", "default": False, "description": "Also the probability of every class."},
             "reject": {
                 "type": "number",
-                "description": "Answer unknown where a sample is less usual than all but this share of those learned.",
+                "description": "Answer unknown for samples less typical than all but this share of those learned.",
             },
-            "task": {"description": "In Task-IL: the task's name, or a list with one for each sample."},
+            "task": {"description": "In Task-IL: the task's name, or a list with one per sample."},
         },
         "example": {"samples": [[0.1, 0.2]], "proba": True},
     }
@@ -40,14 +40,14 @@ def openapi(samples: int, body: int, token: bool) -> dict[str, Any]:
         "type": "object",
         "properties": {
             "labels": {"type": "array", "description": "The most likely class of each sample, or unknown."},
-            "classes": {"type": "array", "description": "With proba: what the columns stand for."},
-            "probabilities": {"type": "array", "description": "With proba: a row for each sample."},
-            "version": {"type": "integer", "description": "How many versions of the file were taken up."},
+            "classes": {"type": "array", "description": "With proba: the classes of the columns."},
+            "probabilities": {"type": "array", "description": "With proba: one row per sample."},
+            "version": {"type": "integer", "description": "How many versions of the file have been loaded."},
         },
     }
     predict = {
         "summary": "The class of every sample",
-        "description": f"At most {samples:,} samples and {body:,} bytes. CSV has a line of column names, and says the "
+        "description": f"At most {samples:,} samples and {body:,} bytes. CSV has a header line, and passes the "
         "rest in the address: /predict?proba=1, reject=0.05, task=NAME, task_column=COLUMN.",
         "requestBody": {
             "required": True,
@@ -57,15 +57,15 @@ def openapi(samples: int, body: int, token: bool) -> dict[str, Any]:
     }
     paths: dict[str, Any] = {"/predict": {"post": predict}}
     for path, summary in (
-        ("/model", "What the model has learned, and when: as relive inspect --json"),
-        ("/healthz", "Whether it answers; no token is needed"),
+        ("/model", "What the model has learned, and when: as in relive inspect --json"),
+        ("/healthz", "Whether the server is up; needs no token"),
         ("/openapi.json", "This description"),
         ("/docs", "This description as a page"),
     ):
         paths[path] = {"get": {"summary": summary, "responses": _responses("It is there.", {})}}
     described: dict[str, Any] = {
         "openapi": "3.1.0",
-        "info": {"title": "relive", "version": version("relive"), "description": "One model that goes on learning."},
+        "info": {"title": "relive", "version": version("relive"), "description": "One model that keeps learning."},
         "paths": paths,
     }
     if token:

@@ -1,4 +1,4 @@
-"""Who may ask: on this machine whoever names it by its own name, from elsewhere whoever has the token."""
+"""Access control: on this machine, requests under its own name; from elsewhere, requests with the token."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-OPEN = ("/healthz",)  # is answered without a token
+OPEN = ("/healthz",)  # answered without a token
 
 
 class Guard:
     """Answers 421 to requests for another host, 403 to those of another site, and 401 to those without the token.
 
-    A page on the web can have its own name lead to 127.0.0.1 (DNS rebinding), and a browser would then let it read
-    what is served here; but it says that name in ``Host``. A page that asks under this machine's own name says where it
-    comes from in ``Origin``.
+    A web page can make its own name point to 127.0.0.1 (DNS rebinding), and a browser would then let it read
+    what is served here; but it sends that name in ``Host``. A page that uses this machine's own name sends its origin
+    in ``Origin``.
 
     Parameters
     ----------
     app
-        What is guarded.
+        The guarded application.
     hosts
         Names of this machine that a request may be for; None for any.
     token
-        What ``Authorization: Bearer …`` must have; None if nothing is asked for.
+        What ``Authorization: Bearer …`` must contain; None if it is not required.
     is_open
-        Says of a path whether it is answered without the token.
+        Whether a path is answered without the token.
     """
 
     def __init__(
@@ -51,16 +51,16 @@ class Guard:
     def _refused(self, scope: Scope) -> JSONResponse | None:
         headers = Headers(scope=scope)
         if self.hosts is not None and host_in(headers.get("host", "")) not in self.hosts:
-            return JSONResponse({"error": "this host is not served here: ask for localhost or 127.0.0.1"}, 421)
+            return JSONResponse({"error": "this host is not served here: use localhost or 127.0.0.1"}, 421)
         origin = headers.get("origin")
         if origin is not None and origin.partition("://")[2] != headers.get("host", ""):
-            return JSONResponse({"error": "another site's page may not ask this"}, 403)
+            return JSONResponse({"error": "requests from another site's page are refused"}, 403)
         if self.token is None or self.is_open(scope["path"]):
             return None
         kind, _, given = headers.get("authorization", "").partition(" ")
         if kind.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), self.token.encode()):
             return None
-        said = {"error": "give the token: Authorization: Bearer TOKEN"}
+        said = {"error": "send the token: Authorization: Bearer TOKEN"}
         return JSONResponse(said, 401, headers={"WWW-Authenticate": "Bearer"})
 
 
@@ -76,7 +76,7 @@ def host_in(header: str) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Say whether only this machine can reach a host.
+    """Return whether a host can be reached from this machine only.
 
     >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("::1"), is_loopback("0.0.0.0")
     (True, True, True, False)

@@ -1,4 +1,4 @@
-"""What every server here does with requests: bodies of a limited size, refusals in a sentence, answers in JSON."""
+"""Request handling shared by all servers: bodies of limited size, errors in a sentence, JSON responses."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 class RefusedError(Exception):
-    """A request that is not answered: a status, and why."""
+    """A refused request: a status, and why."""
 
     def __init__(self, status: int, why: str) -> None:
         self.status, self.why = status, why
 
 
 def told(endpoint: Endpoint) -> Endpoint:
-    """Have what a client did wrong be answered in a sentence."""
+    """Turn client errors into a response with a message."""
 
     async def answered(request: Request) -> Response:
         try:
@@ -35,7 +35,7 @@ def told(endpoint: Endpoint) -> Endpoint:
 
 
 async def body_of(request: Request, most: int) -> bytes:
-    """Return a request's body, of which no more is kept than may be sent."""
+    """Return a request's body, reading no more than allowed."""
     body = bytearray()
     async for part in request.stream():
         body += part
@@ -50,5 +50,5 @@ def check_size(n: int, most: int) -> None:
 
 
 def json_response(content: object, status: int = 200) -> Response:
-    """Return an answer as JSON."""
+    """Return a JSON response."""
     return Response(orjson.dumps(content), status, media_type="application/json")

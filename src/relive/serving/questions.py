@@ -1,4 +1,4 @@
-"""What a request asks, read and checked: JSON, or CSV with a line of names."""
+"""Parsing and checking requests: JSON, or CSV with a header line."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ FIELDS = ("samples", "proba", "task", "reject")
 
 @dataclass(frozen=True)
 class Question:
-    """Samples (n, features), the task of all or of each where it is given, whether probabilities are wanted.
+    """Samples (n, features), the task of all or of each if given, and whether probabilities are wanted.
 
-    ``reject`` is the share of usual samples that may be refused; None to answer always.
+    ``reject`` is the share of typical samples that may be rejected; None to always predict a class.
     """
 
     samples: Array
@@ -34,7 +34,7 @@ class Question:
 
 
 def from_json(body: bytes, most: int) -> Question:
-    """Read ``{"samples": [[…], …], "proba": true, "task": …, "reject": 0.05}``; all but the first may be left out."""
+    """Parse ``{"samples": [[…], …], "proba": true, "task": …, "reject": 0.05}``; all but the first are optional."""
     try:
         said = orjson.loads(body)
     except orjson.JSONDecodeError as error:
@@ -61,7 +61,7 @@ def from_json(body: bytes, most: int) -> Question:
 
 
 def from_csv(body: bytes, asked: Mapping[str, str], model: Model, most: int) -> Question:
-    """Read a table; ``task``, ``task_column``, ``proba`` and ``reject`` are in the address: ``/predict?proba=1``."""
+    """Parse a table; ``task``, ``task_column``, ``proba`` and ``reject`` are in the address: ``/predict?proba=1``."""
     for name in asked:
         if name not in ("task", "task_column", "proba", "reject"):
             raise InputError(f"unknown query parameter {name!r}; known ones: task, task_column, proba, reject")
@@ -107,7 +107,7 @@ def _is_number(value: Any) -> bool:
 
 
 def answer(model: Model, question: Question) -> dict[str, Any]:
-    """Return the labels, and if they are wanted the classes and the probability of each."""
+    """Return the labels and, if requested, the classes and their probabilities."""
     if question.samples.ndim != 2 or question.samples.shape[1] != model.n_features_in_:
         found = question.samples.shape[-1]
         raise InputError(f"the samples have {found} features, but this model was trained on {model.n_features_in_}")

@@ -1,4 +1,4 @@
-"""The newest version of the model in a file: whenever the file changes it is read again, and refused if damaged."""
+"""The newest version of the model in a file: the file is read again whenever it changes, and refused if damaged."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Identity = tuple[int, int, int, int]
 
 @dataclass(frozen=True)
 class Version:
-    """One version of a model: what answers, what there is to say about it (JSON), and which of those taken up it is."""
+    """One version of a model: the model, its description (JSON), and its number."""
 
     model: Model
     about: bytes
@@ -32,14 +32,14 @@ class Watched:
     path
         The file.
     allow_code
-        Whether code of one's own that it names may be run.
+        Whether user code that it refers to may run.
     log
-        What is told about new versions, and about those that are refused.
+        Called about new versions, and about refused ones.
 
     Raises
     ------
     ReliveError
-        If the file is no whole model: there must be one to begin with.
+        If the file is not a valid model: there must be one to start with.
     """
 
     def __init__(self, path: Path, allow_code: bool, log: Callable[[str], object]) -> None:
@@ -49,14 +49,14 @@ class Watched:
         self._identity = identity_of(path)
         self._version = self._read(1)
         self._reading = asyncio.Lock()
-        self._begun = 0  # how often reading a new version has begun
+        self._begun = 0  # how often reading a new version has started
 
     async def newest(self) -> Version:
-        """Return the model as the file has it now, or as it was before if the file is damaged or gone."""
+        """Return the file's current model, or the previous one if the file is damaged or gone."""
         begun, identity = self._begun, identity_of(self.path)
         if identity != self._identity:
             async with self._reading:
-                if self._begun == begun:  # otherwise it was read again meanwhile, which is new enough
+                if self._begun == begun:  # otherwise it was read again in the meantime, which is new enough
                     self._begun += 1
                     await self._take_up(identity_of(self.path))
         return self._version
@@ -64,9 +64,9 @@ class Watched:
     async def _take_up(self, identity: Identity | None) -> None:
         try:
             self._version = await asyncio.to_thread(self._read, self._version.number + 1)
-            self.log(f"took up a new version of {self.path}")
+            self.log(f"loaded a new version of {self.path}")
         except (ReliveError, OSError, MemoryError) as error:
-            self.log(f"refused the new {self.path}, and go on with the version before: {error}")
+            self.log(f"refused the new {self.path}, the previous version stays in service: {error}")
         self._identity = identity  # a refused file is not read again until it changes
 
     def _read(self, number: int) -> Version:
@@ -76,7 +76,7 @@ class Watched:
 
 
 def identity_of(path: Path) -> Identity | None:
-    """Return what tells one version of a file from another; None if there is no file."""
+    """Return what distinguishes one version of a file from another; None if there is no file."""
     try:
         found = path.stat()
     except OSError:
