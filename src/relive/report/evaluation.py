@@ -1,4 +1,4 @@
-"""A page on how good a model is: accuracy by class, who is taken for whom, and whether confidence can be trusted."""
+"""A page on a model's quality: accuracy by class, confusions, and calibration."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def evaluation_page(
         confusions=confusions,
         figures=[
             (
-                "Who is taken for whom: a row per true class, a column per answer, in % of the row.",
+                "Confusions: one row per true class, one column per prediction, in % of the row.",
                 _png(_confusion(done)),
             ),
             (
-                "Accuracy of answers by confidence. On the diagonal, confidence can be trusted.",
+                "Accuracy by confidence. On the diagonal, confidence can be trusted.",
                 _png(_reliability(done)),
             ),
         ],
@@ -86,7 +86,7 @@ def _confusion(done: Evaluation) -> Figure:
 
 
 def _reliability(done: Evaluation) -> Figure:
-    """Return accuracy against confidence, with how many answers there are of each."""
+    """Return accuracy against confidence, with the number of answers at each."""
     figure = Figure(figsize=(4.5, 4.2), layout="constrained")
     axis = figure.subplots()
     axis.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle="--")
@@ -96,8 +96,8 @@ def _reliability(done: Evaluation) -> Figure:
     axis.scatter(x, y, s=[20 + 300 * b.n / n for b in done.reliability], color=BLUE, zorder=3)
     axis.set_xlim(-0.03, 1.03)
     axis.set_ylim(-0.03, 1.03)
-    axis.set_xlabel("mean confidence (a larger mark: more answers)")
-    axis.set_ylabel("share of right answers")
+    axis.set_xlabel("mean confidence (larger marks: more answers)")
+    axis.set_ylabel("share of correct answers")
     axis.spines[["top", "right"]].set_visible(False)
     return figure
 

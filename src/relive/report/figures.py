@@ -1,4 +1,4 @@
-"""The figures made of numbers: accuracy against time, grid searches, learning as it goes on, and forgetting."""
+"""The figures made of numbers: accuracy against time, grid searches, learning curves, and forgetting."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def save(figure: Figure, directory: Path, name: str, formats: Sequence[str] = ("
 
 
 def settle(figure: Figure) -> None:
-    """Lay a figure out once and for all, rather than each time that it is written."""
+    """Lay a figure out once, rather than each time it is written."""
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
 
@@ -60,7 +60,7 @@ def to_bytes(figure: Figure, extension: str) -> bytes:
 def time_figure(table: Comparison) -> Figure:
     """Return accuracy against training time (figures 4 and 5): a mark per run, a star per mean, a panel per scenario.
 
-    Runs that are not known to have had a core to themselves are hollow, or pale where a marker has no inside.
+    Runs that are not known to have had their own core are hollow, or pale if a marker has no inside.
     """
     figure = Figure(figsize=(12, 4.9), layout="constrained")
     panels = figure.subplots(1, len(SCENARIO_NAMES))
@@ -96,7 +96,7 @@ def draw_times(axis: Axes, cells: Sequence[Compared | Entry], title: str) -> Non
 def _scatter(axis: Axes, cell: Compared | Entry) -> None:
     """Draw a cell's runs and their mean; the time of the mean is that of quiet runs if there are any, else the median.
 
-    All stars look alike to some people: each has its method's marker in it.
+    Stars look alike to some people: each has its method's marker in it.
     """
     colour, marker = style.method_colour(cell.method), style.method_marker(cell.method)
     for run in cell.runs:
@@ -117,7 +117,7 @@ def _scatter(axis: Axes, cell: Compared | Entry) -> None:
 
 
 def legend_marks(names: Mapping[str, str]) -> list[Line2D]:
-    """Return what explains the marks of such a figure; methods have names."""
+    """Return the legend entries of such a figure, with method names."""
 
     def mark(marker: str, colour: str, label: str, size: float = 6, hollow: bool = False) -> Line2D:
         face = "none" if hollow else colour
@@ -199,7 +199,7 @@ def accuracy_figure(result: RunResult) -> Figure:
 
 
 def learning_figure(table: Comparison, scenario: str) -> Figure | None:
-    """Return the accuracy on each task as learning goes on, the mean of a cell's runs, a panel per method."""
+    """Return the accuracy on each task over time, the mean of a cell's runs, a panel per method."""
     cells = _with_runs(table, scenario)
     if not cells:
         return None
@@ -236,7 +236,7 @@ def _learning_panel(axis: Axes, runs: Sequence[RunResult]) -> None:
 
 
 def step_unit(spec: RunSpec) -> tuple[int, str]:
-    """Return in what training steps are counted, and how to call that: plain ones where there are few."""
+    """Return the unit for training steps, and its name: single steps if there are few."""
     few = spec.tasks * spec.iters < 1000
     return (1, "training steps") if few else (1000, "training steps in thousands")
 
@@ -323,6 +323,6 @@ def _plain(axis: Axes) -> None:
 
 
 def _say(axis: Axes, text: str) -> None:
-    """Say in an empty panel why it is empty."""
+    """Write in an empty panel why it is empty."""
     axis.text(0.5, 0.5, text, transform=axis.transAxes, ha="center", va="center", color=GREY)
     axis.set_xticks([])

@@ -1,4 +1,4 @@
-"""Every figure of the report, with its name, its caption and what it shows for those who cannot see it."""
+"""Every figure of the report, with its name, its caption and a text description."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ PADDING = 2  # pixels on each side before they are permuted, as in the paper
 
 @dataclass(frozen=True)
 class Drawn:
-    """A figure and its words: the file's name, a heading, a caption, and a description in place of the picture."""
+    """A figure and its texts: the file's name, a heading, a caption, and a description instead of the image."""
 
     name: str
     title: str
@@ -83,7 +83,7 @@ def _one_of_each(data: Dataset) -> Pictures:
 
 
 def own_gallery(group: SideBySide, number: int) -> Iterator[Drawn]:
-    """Draw runs of one's own side by side."""
+    """Draw the user's own runs side by side."""
     yield Drawn(
         f"own-{number}-learning",
         f"{group.title}: as learning goes on",
@@ -102,7 +102,7 @@ def own_gallery(group: SideBySide, number: int) -> Iterator[Drawn]:
 
 
 def gallery(table: Comparison, results: Sequence[RunResult], tuned: Tuned, root: Path) -> Iterator[Drawn]:
-    """Draw what there is to draw of one protocol.
+    """Draw all figures of one protocol.
 
     Parameters
     ----------

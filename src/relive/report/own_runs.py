@@ -1,4 +1,4 @@
-"""Runs of one's own side by side: a table of means and of every pair, and two figures. No paper is needed."""
+"""The user's own runs side by side: a table of means and of every pair, and two figures. No paper is needed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ HEADINGS = ("accuracy %", "n", "forgetting", "CPU time (s)", "kept numbers")
 
 
 def label(entry: Entry, group: SideBySide) -> str:
-    """Say a method, with what tells it from others of the same title: file, digest, encoder, settings."""
+    """Return a method's label, with what distinguishes it from others with the same title."""
     title, told = style.method_title(entry.method), []
     alike = [other for other in group.of(entry.scenario) if style.method_title(other.method) == title]
     twins = [other for other in alike if other.method == entry.method]
@@ -53,7 +53,7 @@ def label(entry: Entry, group: SideBySide) -> str:
 
 
 def rules(group: SideBySide) -> str:
-    """Say how to read a comparison."""
+    """Explain how to read a comparison."""
     ordered = group.like.fidelity.class_order == "shuffled_unless_seed_0" and group.like.protocol in CLASS_ORDERED
     seeds = {run.spec.seed for entry in group.entries for run in entry.runs}
     return f"{RULES} {IN_ORDER}" if ordered and 0 in seeds and len(seeds) > 1 else RULES
@@ -98,7 +98,7 @@ def as_markdown(group: SideBySide) -> str:
 
 
 def row(entry: Entry) -> list[str]:
-    """Say an entry's accuracy, runs, forgetting, time, and the numbers that it keeps, its parameters among them."""
+    """Return an entry's accuracy, runs, forgetting, time, and stored numbers, including its parameters."""
     runs = entry.runs
     forgetting, seconds = statistics.fmean(100 * run.forgetting for run in runs), _cpu_seconds(entry)
     return [
@@ -111,23 +111,23 @@ def row(entry: Entry) -> list[str]:
 
 
 def _cpu_seconds(entry: Entry) -> float | None:
-    """Return the mean processor time of the runs of which it is known."""
+    """Return the mean CPU time of the runs for which it is known."""
     known = [run.cpu_seconds for run in entry.runs if run.cpu_seconds is not None]
     return statistics.fmean(known) if known else None
 
 
 def p_cell(p: float | None) -> str:
-    """Say a p-value, or that there was no test."""
+    """Format a p-value, or a dash if there was no test."""
     return p_text(p) or "–"
 
 
 def versus(pair: Pair, group: SideBySide) -> str:
-    """Say which two are compared."""
+    """Name the two entries that are compared."""
     return f"{label(pair.first, group)} − {label(pair.second, group)}"
 
 
 def paired_text(pair: Pair) -> str:
-    """Say by how much the first is better, in points."""
+    """Return by how much the first is better, in points."""
     return difference_text(pair.difference) + ("" if pair.sem is None else f" ± {pair.sem:.2f}")
 
 
@@ -205,7 +205,7 @@ def time_figure(group: SideBySide) -> Figure:
 
 
 def learning_figure(group: SideBySide) -> Figure:
-    """Return the accuracy over the tasks so far as learning goes on: a line per method, a panel per scenario."""
+    """Return the accuracy over the tasks so far during learning: a line per method, a panel per scenario."""
     spec, (unit, steps_taken) = group.like, step_unit(group.like)
     figure = Figure(figsize=(max(5.5, 4 * len(group.scenarios)), 4.2), layout="constrained")
     panels = figure.subplots(1, len(group.scenarios), squeeze=False, sharey=True)[0]

@@ -1,4 +1,4 @@
-"""The report: one HTML file that opens from disk with no network, and its figures as files beside it."""
+"""The report: one HTML file that opens from disk with no network, and its figures as files next to it."""
 
 from __future__ import annotations
 
@@ -44,18 +44,18 @@ FIGURES = "figures"
 
 @dataclass(frozen=True)
 class Report:
-    """What a report is made of.
+    """The contents of a report.
 
     Attributes
     ----------
     root
         The runs directory.
     results
-        All whole results in it.
+        All intact results in it.
     tuned
         The settings that grid searches chose.
     explanations
-        Why a cell departs from the paper, by "protocol/scenario/method", with "/tuned" behind it for the table of
+        Why a cell deviates from the paper, by "protocol/scenario/method", with "/tuned" appended for the table of
         tuned runs.
     damaged
         What could not be read, and why.
@@ -69,7 +69,7 @@ class Report:
 
     @cached_property
     def tables(self) -> list[Comparison]:
-        """The comparisons to show: each protocol's that has runs, and the tuned one where something was searched."""
+        """The comparisons to show: of each protocol with runs, and the tuned one if anything was searched."""
         shown = []
         for protocol in self.protocols:
             shown.append(compare(self.results, protocol))
@@ -79,14 +79,14 @@ class Report:
 
     @cached_property
     def protocols(self) -> list[str]:
-        """The paper's protocols of which a cell has runs, or a search has chosen."""
+        """The paper's protocols with runs, or with settings chosen by a search."""
         tables = {name: compare(self.results, name) for name in PROTOCOL_NAMES}
         searched = {protocol for protocol, _, _ in self.tuned}
         return [name for name in tables if name in searched or any(cell.n for cell in tables[name].cells.values())]
 
     @cached_property
     def own(self) -> list[SideBySide]:
-        """The runs that are in no table of the paper's experiments, those that can be compared together."""
+        """The runs that are in none of the paper's tables, grouped by what can be compared."""
         return side_by_side(
             run
             for run in self.results
@@ -95,7 +95,7 @@ class Report:
 
     @cached_property
     def best(self) -> list[Comparison]:
-        """For each protocol the runs that figures and claims are about: with tuned settings where there are any."""
+        """For each protocol the runs used for figures and claims: with tuned settings where there are any."""
         return [
             preferred(compare(self.results, name), compare(self.results, name, self.tuned)) for name in self.protocols
         ]
@@ -115,12 +115,12 @@ class Report:
 
 
 def read_explanations(root: Path) -> dict[str, str]:
-    """Return the explanations of departures in a runs directory, by cell.
+    """Return the explanations of deviations in a runs directory, by cell.
 
     Raises
     ------
     InputError
-        If the file is not a JSON object of texts, or names a cell that the paper does not have.
+        If the file is not a JSON object of strings, or names a cell that the paper does not have.
     """
     path = root / EXPLANATIONS
     if not path.exists():
@@ -139,7 +139,7 @@ def read_explanations(root: Path) -> dict[str, str]:
 
 
 def write(report: Report, output: Path, data_dir: Path | None = None) -> list[Path]:
-    """Write the page and, in a folder beside it, its figures; return what was written, the page first."""
+    """Write the page and, in a folder next to it, its figures; return the files written, the page first."""
     folder = output.parent / FIGURES
     drawn = report.figures(data_dir)
     for item in drawn:
@@ -201,7 +201,7 @@ def render(report: Report, drawn: Sequence[Drawn], svg: Mapping[str, str]) -> st
 
 
 def _with_code(text: str) -> Markup:
-    """Return a text with what stands between backticks as code, whose words do not break at hyphens.
+    """Return a text with backticked parts as code, whose words do not break at hyphens.
 
     >>> _with_code("so <b>: `run --set c=5`, and ` alone")
     Markup('so &lt;b&gt;: <code><span>run</span> <span>--set</span> <span>c=5</span></code>, and ` alone')
@@ -231,12 +231,12 @@ def _summary(table: Comparison) -> dict[str, Any]:
 
 
 def anchor(table: Comparison) -> str:
-    """Return the name of a table's place on the page."""
+    """Return a table's anchor on the page."""
     return f"table-{table.protocol}" + ("-tuned" if table.tuned else "")
 
 
 def _departures(table: Comparison, explanations: Mapping[str, str]) -> list[tuple[Compared, str]]:
-    """Return the cells that differ from the paper, and others that are explained, each with its explanation if any."""
+    """Return the cells that differ from the paper, and others with an explanation, each with its explanation if any."""
     suffix = "/tuned" if table.tuned else ""
     texts = [
         (cell, explanations.get(f"{table.protocol}/{cell.scenario}/{cell.method}{suffix}", ""))
@@ -286,7 +286,7 @@ def _rows(report: Report) -> list[dict[str, Any]]:
 
 
 def _why_other(spec: RunSpec) -> str:
-    """Say why a run that is in no table is in none."""
+    """Return why a run is in none of the tables."""
     if spec.protocol in PROTOCOL_NAMES and as_in_paper(spec, spec.settings):
         if (spec.protocol, spec.scenario, spec.method) not in PUBLISHED:
             return "the paper has no such cell"

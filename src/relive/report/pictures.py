@@ -1,4 +1,4 @@
-"""The figures made of pictures: examples of the protocols, and what a generator replays; and those of a single run."""
+"""The figures made of images: examples of the protocols, and what a generator replays; and those of a single run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from relive.report.figures import accuracy_figure, save
 
 
 def draw_run(result: RunResult, samples: list[Pictures], directory: Path) -> None:
-    """Draw the pictures of a run into its directory, as PNG."""
+    """Draw the figures of a run into its directory, as PNG."""
     save(accuracy_figure(result), directory, "accuracy", ["png"])
     if samples:
         save(replay_figure(samples), directory, "replay", ["png"])

@@ -1,6 +1,6 @@
-"""How everything is called and drawn: names, colours and markers, the same for a method everywhere.
+"""Names, colours and markers, the same for a method everywhere.
 
-What is known of a method stands in the catalogue; here is what is made of it.
+The facts about methods are in the catalogue; this is how they are presented.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ WORDS = [  # what a reader of the report should know
     ("λ, γ, c, ξ, X", "the methods’ settings: strengths, a decay, a damping, the share of units switched off."),
 ]
 
-# What is given to methods that say no colour or marker of their own; of the colours, the most different one first.
+# For methods without their own colour or marker; the most distinct colours come first.
 SPARE_COLOURS = (
     "#117733",
     "#aa4499",
@@ -58,7 +58,7 @@ SETTING_NAMES = {"lam": "λ", "c": "c", "proportion": "X (share of gated units)"
 
 
 def settings_text(settings: Mapping[str, float]) -> str:
-    """Say a method's settings in the paper's symbols.
+    """Format a method's settings with the paper's symbols.
 
     >>> settings_text({"gamma": 1.0, "lam": 5000.0}), settings_text({"proportion": 0.95})
     ('λ = 5000, γ = 1', 'X = 95 %')
@@ -88,7 +88,7 @@ def method_title(method: str) -> str:
 
 
 def method_names(methods: Iterable[str]) -> dict[str, str]:
-    """Return what to call each of some methods; those of one title are told apart by where they are.
+    """Return each method's display name; those with the same title are distinguished by their location.
 
     >>> method_names(["si", "a.py:Mine", "b.py:Mine"])
     {'si': 'SI', 'a.py:Mine': 'Mine (a.py)', 'b.py:Mine': 'Mine (b.py)'}
@@ -102,7 +102,7 @@ def method_names(methods: Iterable[str]) -> dict[str, str]:
 
 
 def keeps_data(method: str) -> bool:
-    """Say whether a method keeps inputs of earlier tasks, as far as that is known."""
+    """Return whether a method stores inputs of earlier tasks, as far as known."""
     return method in METHODS and METHODS[method].keeps_data
 
 
@@ -123,7 +123,7 @@ def method_marker(method: str) -> str:
 
 
 def _most_different(colours: Iterable[str], taken: Iterable[str]) -> tuple[str, ...]:
-    """Return colours in an order in which each is as far as can be from those taken and those before it.
+    """Order colours so that each is as different as possible from those taken and those before it.
 
     >>> _most_different(["#110000", "#0000ff", "#eeeeee"], ["#000000", "#ffffff"])
     ('#0000ff', '#eeeeee', '#110000')
@@ -147,7 +147,7 @@ def _own(method: str, what: str) -> str:
 
 
 def _spare(method: str, spare: tuple[str, ...], taken: set[str]) -> str:
-    """Return the spare colour or marker of a method that says none: one that no other has, while there are any."""
+    """Return a spare colour or marker for a method without one: one that no other has, if there are any left."""
     without = [name for name, facts in METHODS.items() if not facts.colour or not facts.marker]
     free = [one for one in spare if one not in taken] or list(spare)
     return free[(without.index(method) if method in without else len(without)) % len(free)]

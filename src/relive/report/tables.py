@@ -33,7 +33,7 @@ INTERVAL = f"{100 * (1 - ALPHA):.0f} % interval of the difference"
 
 
 def accuracy_text(mean: float | None, sem: float | None) -> str:
-    """Say an accuracy as the paper does.
+    """Format an accuracy as the paper does.
 
     >>> accuracy_text(99.661, 0.03), accuracy_text(91.1, None), accuracy_text(97.31, 0.0042)
     ('99.66 ± 0.03', '91.10', '97.31 ± 0.004')
@@ -46,7 +46,7 @@ def accuracy_text(mean: float | None, sem: float | None) -> str:
 
 
 def difference_text(difference: float | None) -> str:
-    """Say a difference in points, with a true minus.
+    """Format a difference in points, with a true minus sign.
 
     >>> difference_text(-0.5), difference_text(-0.004)
     ('−0.50', '+0.00')
@@ -55,17 +55,17 @@ def difference_text(difference: float | None) -> str:
 
 
 def interval_text(cell: Compared) -> str:
-    """Say between which values the difference lies, if that is known."""
+    """Format the interval of the difference, if known."""
     return "" if cell.interval is None else "[" + ", ".join(map(difference_text, cell.interval)) + "]"
 
 
 def verdict_text(cell: Compared) -> str:
-    """Say the verdict in a word, with a sign that does not need colour."""
+    """Return the verdict in a word, with a sign that does not rely on colour."""
     return f"{ARROWS.get(cell.verdict, '')} {cell.verdict}".strip()
 
 
 def p_text(p: float | None) -> str:
-    """Say a p-value with as many digits as mean something.
+    """Format a p-value with a meaningful number of digits.
 
     >>> p_text(0.0312), p_text(1e-9), p_text(1.0)
     ('0.031', '< 0.001', '1.000')
@@ -74,13 +74,13 @@ def p_text(p: float | None) -> str:
 
 
 def title(table: Comparison) -> str:
-    """Say what a table is."""
+    """Return a table's title."""
     settings = "settings chosen by grid search" if table.tuned else "the 2018 code's default settings"
     return f"Average test accuracy (%) over all tasks, {PROTOCOL_TITLES[table.protocol]}, {settings}"
 
 
 def rules(table: Comparison) -> str:
-    """Say how the verdicts are made."""
+    """Explain how the verdicts are made."""
     few = (
         f"Fewer than {TESTED_RUNS} runs are not tested: they are “in range” if their mean is within {RANGE_SDS:g} "
         f"published standard deviations, or {POINTS:g} point, of the published one, else “higher” or “lower”."
@@ -97,7 +97,7 @@ def rules(table: Comparison) -> str:
 
 
 def settings_notes(table: Comparison) -> list[str]:
-    """Say which settings each method had, one line per method that has any."""
+    """Return the settings of each method, one line per method that has any."""
     notes = []
     for method in METHODS:
         cells = [cell for (_, name), cell in table.cells.items() if name == method]
