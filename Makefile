@@ -8,18 +8,18 @@ PYTEST := $(BIN)/python -m pytest -q --dist loadscope --no-loadscope-reorder  # 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test quick fuzz faults bench report docs check format clean
 
-help:  ## Say what there is
+help:  ## List the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
 
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "relive needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version). Try: make PYTHON=python3.11 setup"; exit 1; }
-	@echo "setting up .venv (some minutes, once)"
+	@echo "setting up .venv (a few minutes, once)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
-setup: $(READY)  ## Make a .venv with the package and its tools
+setup: $(READY)  ## Create a .venv with the package and its tools
 
 run: $(READY)  ## Train Replay-through-Feedback on split MNIST, Class-IL (about five minutes)
 	@$(BIN)/relive run --protocol split --scenario class --method rtf --seed 0
@@ -33,10 +33,10 @@ quick: $(READY)  ## Run the tests that start no processes, browsers or long trai
 fuzz: $(READY)  ## Feed relive 20,000 damaged files and command lines (two minutes; ARGS="--seed 7" for others)
 	@$(BIN)/python -m tests.fuzzing --cases 20000 $(ARGS)
 
-faults: $(READY)  ## Let every system call of what writes fail, or be its last (needs strace; some twenty minutes)
+faults: $(READY)  ## Make every system call of a write fail, or kill the process there (needs strace; about twenty minutes)
 	@$(BIN)/python -m tests.faults $(ARGS)
 
-bench: $(READY)  ## Measure speed and memory beside their goals (some minutes, on a quiet machine; ARGS="--repeat 3")
+bench: $(READY)  ## Measure speed and memory against their goals (a few minutes, on a quiet machine; ARGS="--repeat 3")
 	@$(BIN)/python -m benchmarks.bench --write-docs $(ARGS)
 
 report: $(READY)  ## Rebuild tables, figures and the page from reproduction/, with no training
@@ -53,9 +53,9 @@ check: $(READY)  ## Format, lint, strict types, import layers, tests with doctes
 	$(BIN)/lint-imports
 	$(PYTEST) -n 3
 
-format: $(READY)  ## Mend the format and what lint can mend
+format: $(READY)  ## Format the code and fix what lint can fix
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-clean:  ## Remove the environment and caches (runs stay)
+clean:  ## Remove the environment and caches (runs are kept)
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -25,7 +25,7 @@ FORGET_EXAMPLES = """Examples:
 
 relive forget faces.safetensors anna
 
-relive forget faces.safetensors anna ben --keep 1  (and keep what the model was, which still knows them)
+relive forget faces.safetensors anna ben --keep 1  (and keep the previous version, which still knows them)
 """
 RENAME_EXAMPLES = """Example:
 

@@ -32,7 +32,7 @@ EXAMPLES = """Examples:
 
 relive evaluate flowers.safetensors test.csv
 
-relive evaluate flowers.safetensors test.csv --against flowers.safetensors.kept-1  (what the last task has changed)
+relive evaluate flowers.safetensors test.csv --against flowers.safetensors.kept-1  (what the last task changed)
 
 relive evaluate signs.safetensors photos/ --page signs.html --format json
 """

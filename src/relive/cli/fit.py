@@ -168,11 +168,11 @@ EXAMPLES = """Examples:
 
 relive fit flowers.safetensors spring.csv --label species  (a new model)
 
-relive fit flowers.safetensors summer.csv --keep 3  (goes on with it, and keeps what it was)
+relive fit flowers.safetensors summer.csv --keep 3  (the next task; keeps three earlier versions)
 
-relive fit faces.safetensors faces.npz --forgettable  (a class can be forgotten without trace: relive forget)
+relive fit faces.safetensors faces.npz --forgettable  (relive forget can then erase a class completely)
 
-relive fit flowers.safetensors autumn.csv --holdout 0.2  (a fifth is tested on, not learned; --holdout 0 for none)
+relive fit flowers.safetensors autumn.csv --holdout 0.2  (tests on a fifth instead of learning it; --holdout 0 for none)
 
 relive fit signs.safetensors photos/ --size 32 --colour  (photos/stop/1.jpg, photos/yield/7.jpg, …)
 

@@ -15,7 +15,7 @@ EXAMPLES = """Examples:
 
 relive methods
 
-relive methods my_file.py:MyMethod --json  (a method of one's own: what is known of it)
+relive methods my_file.py:MyMethod --json  (your own method)
 """
 
 

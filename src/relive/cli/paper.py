@@ -22,9 +22,9 @@ relive paper --protocol split --seeds 5
 
 relive paper --protocol permuted --scenario class --method rtf --method dgr-distill --seeds 1
 
-relive paper --protocol split --seeds 20 --from reproduction  (what the ledger has is not done again)
+relive paper --protocol split --seeds 20 --from reproduction  (runs in the ledger count as done)
 
-relive paper --tuned --scenario task --method ewc  (after `relive grid` of the same: with the searched settings)
+relive paper --tuned --scenario task --method ewc  (with searched settings, after the same `relive grid`)
 """
 
 SCENARIOS = Annotated[list[str] | None, typer.Option(help="Only this scenario. Repeatable.")]

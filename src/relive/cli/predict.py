@@ -47,7 +47,7 @@ relive predict flowers.safetensors new.csv
 
 relive predict flowers.safetensors new.csv --proba --output answers.csv
 
-relive predict flowers.safetensors new.csv --reject 5%  (unknown: like hardly any sample that was learned)
+relive predict flowers.safetensors new.csv --reject 5%  (answers unknown for unusual samples)
 
 relive predict signs.safetensors photos/ --format json
 """

@@ -100,9 +100,9 @@ relive run --dataset digits --protocol rotated --scenario domain --tasks 5
 
 relive run --dataset digits --iters 300 --protocol blurred  (no boundaries: one task blends into the next)
 
-relive run --dataset digits --iters 300 --encoder conv  (or my_file.py:make, a network of your own)
+relive run --dataset digits --iters 300 --encoder conv  (or your own network, my_file.py:make)
 
-relive run --dataset digits --iters 300 --snapshots  (a model file after each task, to be looked at in relive studio)
+relive run --dataset digits --iters 300 --snapshots  (a model file after each task, for relive studio)
 
 relive run --method none --json --quiet | jq .average_accuracy
 """

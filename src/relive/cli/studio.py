@@ -29,13 +29,13 @@ DEMO_DATASET = Annotated[
 
 EXAMPLES = """Examples:
 
-relive studio  (the runs in runs/, and everything that is started meanwhile)
+relive studio  (the runs in runs/, including those started later)
 
-relive studio --demo  (something to look at in a minute; --demo mnist takes some minutes)
+relive studio --demo  (something to look at in a minute; --demo mnist takes a few minutes)
 
-relive studio --runs-dir my-runs --from reproduction  (and the paper's runs that were done here)
+relive studio --runs-dir my-runs --from reproduction  (with the reproduced runs of the paper)
 
-relive studio --no-open --port 8800  (prints the address, to be opened by hand)
+relive studio --no-open --port 8800  (only prints the address)
 """
 
 

