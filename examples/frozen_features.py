@@ -1,12 +1,12 @@
-"""Pictures through a frozen network, and its features into a classifier that goes on learning.
+"""Features of a frozen network as inputs of a classifier that keeps learning.
 
-This is how to use the model on photographs: a network that was trained before, and is never changed, turns each picture
-into a few dozen numbers, and a ContinualClassifier with a Gaussian likelihood learns, and replays, these numbers rather
-than pixels.
+This is how to use the model on photographs: a pre-trained network that is never changed turns each image
+into a few dozen numbers, and a ContinualClassifier with a Gaussian likelihood learns and replays these numbers instead
+of pixels.
 
-What stands for the frozen network here is no great one: a small convolutional net, trained for some seconds on the four
-digits of the first task and on nothing else, since this example downloads nothing. It has never seen the digits of the
-later tasks. In earnest, take a network that was trained on many pictures (torchvision, timm) instead of ``pretrained``.
+The frozen network here is only a stand-in: a small convolutional net, trained for a few seconds on the four
+digits of the first task and nothing else, since this example downloads nothing. It has never seen the digits of the
+later tasks. For real use, replace ``pretrained`` with a network trained on many images (torchvision, timm).
 
     python examples/frozen_features.py
 """

@@ -1,4 +1,4 @@
-"""A data set and a protocol of one's own: coloured shapes in an NPZ file, learned under another light in every task.
+"""Your own data set and protocol: coloured shapes in an NPZ file, learned under a different light in every task.
 
 relive run --dataset my.npz --tasks 3
 relive run --dataset examples/own_data.py:load --protocol examples/own_data.py:LIGHTS --scenario domain

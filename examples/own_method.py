@@ -1,9 +1,9 @@
-"""A method of one's own, in a file of one's own: experience replay from a small buffer of real samples.
+"""Your own method in your own file: experience replay from a small buffer of real samples.
 
     relive run --method examples/own_method.py:ExperienceReplay --dataset digits --iters 500
     relive compare --method none --method examples/own_method.py:ExperienceReplay --dataset digits --iters 500
 
-It keeps data, which most of the methods here are made to avoid, and says so.
+It stores data, which most methods here are designed to avoid, and declares it.
 """
 
 from __future__ import annotations

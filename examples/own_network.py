@@ -1,9 +1,9 @@
-"""A network of one's own, in a file of one's own: convolutions with batch normalisation and dropout.
+"""Your own network in your own file: convolutions with batch normalisation and dropout.
 
     relive run --encoder examples/own_network.py:make --dataset digits --iters 300
     relive compare --encoder examples/own_network.py:make --dataset digits --iters 300 --method lwf --method rtf
 
-It also brings a decoder, for methods that replay what they generate.
+It also provides a decoder, for methods with generative replay.
 """
 
 from __future__ import annotations

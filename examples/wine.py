@@ -1,9 +1,9 @@
-"""Wines of one vineyard after another, told apart by chemistry, with no old measurement kept.
+"""Classify wines by chemistry, one grower after another, without keeping old measurements.
 
-The data ship with scikit-learn: 178 wines of three growers, 13 measurements each, in several units. They are no numbers
-in [0, 1], so the model standardises them and its generator is a Gaussian one. The first two growers are learned
+The data ship with scikit-learn: 178 wines of three growers, 13 measurements each, in different units. They are not in
+[0, 1], so the model standardises them and its generator is Gaussian. The first two growers are learned
 together; the third comes later. Three ways to learn them: fine-tuning, which forgets; Replay-through-Feedback, the same
-network with replay; and the method that relive chooses by itself.
+network with replay; and the method that relive chooses.
 
     python examples/wine.py
 """
