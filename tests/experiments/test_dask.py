@@ -21,7 +21,7 @@ from distributed import Client
 
 from relive._util.errors import InputError, ReliveError
 from relive._util.versions import versions
-from relive.experiments import worker
+from relive.experiments import dask_engine, worker
 from relive.experiments.dask_engine import TOPIC, DaskEngine
 from relive.experiments.spec import RunSpec, make_spec
 from relive.experiments.store import Store
@@ -294,14 +294,19 @@ def test_a_scheduler_that_is_lost_is_said_clearly_and_by_us_alone(
     assert capfd.readouterr().err == ""
 
 
-def test_a_scheduler_that_was_started_again_is_not_waited_for(tmp_path: Path) -> None:
+def test_a_scheduler_that_was_started_again_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Dask's client connects to the new one by itself, which has never heard of what the old one was given."""
+    monkeypatch.setattr(dask_engine, "CONNECT_TIMEOUT", 60)  # the new one may be slow to start
     cluster = Cluster(tmp_path)
     try:
         cluster.start_scheduler()
         with DaskEngine(cluster.address) as engine:
             engine.prepare(specs(1), versions(), None)
             assert engine.slots() == 0
+            with monkeypatch.context() as patched:
+                patched.setattr(engine._client, "scheduler", None)  # as Dask leaves it when it gives up
+                with pytest.raises(ReliveError, match="lost the Dask scheduler"):
+                    engine.slots()
             cluster.kill("scheduler")
             cluster.start_scheduler(int(cluster.address.rpartition(":")[2]))
             with pytest.raises(ReliveError, match=r"was restarted and has lost these runs.*resumes"):

@@ -183,7 +183,10 @@ class DaskEngine(Engine):
 
     def _identity(self) -> dict[str, Any]:
         """Return the scheduler's description of itself."""
-        identity: dict[str, Any] = self._client.sync(self._client.scheduler.identity)
+        scheduler = self._client.scheduler
+        if scheduler is None:
+            raise ClosedClientError("its client has given up connecting")
+        identity: dict[str, Any] = self._client.sync(scheduler.identity)
         return identity
 
     @contextmanager
