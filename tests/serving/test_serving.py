@@ -188,7 +188,7 @@ def test_a_new_file_is_taken_up_and_a_damaged_one_refused(tmp_path: Path) -> Non
     assert_answers(answers[1])
     replace_file(path, one)
     assert_answers(answers[0])
-    assert [line.split()[0] for line in log] == ["took", *["refused"] * 4, "took"]
+    assert [line.split()[0] for line in log] == ["loaded", *["refused"] * 4, "loaded"]
 
 
 def test_only_this_machine_and_only_by_its_own_name(tmp_path: Path) -> None:
