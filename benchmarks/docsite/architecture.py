@@ -21,11 +21,11 @@ INK, QUIET, BOX, HOOK = "#1a1a1a", "#5f5f5f", "#eef2f7", "#fde9d4"
 PURPOSE = {
     "cli": "the command line",
     "studio": "the page on this machine",
-    "report": "tables, figures, one HTML page",
-    "paper": "the paper's numbers, grids and settings",
+    "report": "tables, figures, HTML",
+    "paper": "published numbers, grids",
     "serving": "a model over HTTP",
-    "inference": "answers from a model file, in NumPy",
-    "classifier": "the estimator and its file",
+    "inference": "predictions in NumPy",
+    "classifier": "estimator, model file",
     "experiments": "specs, runs, sweeps, stores",
     "methods": "one file per method",
     "core": "the training loop and its parts",
@@ -68,7 +68,7 @@ def packages() -> Figure:
     """Return which package imports from which: a dot right of the diagonal, never left of it."""
     rows = [name for names in layers() for name in names]
     n = len(rows)
-    figure = Figure(figsize=(8.4, 4.6), layout="constrained")
+    figure = Figure(figsize=(8.4, 5.0), layout="constrained")
     axis = figure.subplots()
     for k, name in enumerate(rows):
         used = imports(name)
