@@ -10,7 +10,7 @@ const MOST_LINES = 12; // in one figure
 const PAPER_ORDER = ["class", "domain", "task"]; // the headline first, so that a phone shows it
 
 export function open(root, [named, ...names]) {
-  root.append(h("h1", {}, "Side by side"), h("p", { class: "lead" }, "Runs that learned the same tasks, compared seed by seed; and beside the paper’s numbers where they are its experiments."));
+  root.append(h("h1", {}, "Side by side"), h("p", { class: "lead" }, "Runs on the same tasks, compared seed by seed, and next to the paper’s numbers where they repeat its experiments."));
   const tabs = h("div", { class: "tabs no-export", role: "group", "aria-label": "What to compare" }), place = h("div", { style: { marginTop: "16px" } }, loading("Comparing …"));
   root.append(tabs, place);
   let found = null, shown = VIEWS[named] ? named : null, group = 0, paper = 0, scenario = null, wanted = 0;
@@ -62,7 +62,7 @@ export function open(root, [named, ...names]) {
   // Any runs that were ticked: one table, one figure, and means and pairs of those that learned the same tasks.
   async function drawChosen() {
     const mine = wanted, names = [...chosen];
-    if (!names.length) return place.replaceChildren(empty("No runs chosen", "Tick runs in the table of the first page. The address of this page then names them, so that it can be kept.", h("a", { class: "button", href: "#/live" }, "To the table of runs")));
+    if (!names.length) return place.replaceChildren(empty("No runs chosen", "Tick runs in the table on the first page. The address of this page then names them, so you can bookmark it.", h("a", { class: "button", href: "#/live" }, "To the table of runs")));
     try {
       const { groups, missing } = await post("/api/chosen", { runs: names });
       const rows = names.filter((name) => !missing.includes(name)).map((name) => state.rows.get(name)).filter(Boolean);

@@ -11,7 +11,7 @@ export function open(root, names) {
   const fits = (row) => row.snapshots?.length > 0 && row.grey;
   root.append(h("h1", {}, "Draw a digit"), h("p", { class: "lead" }, "Both networks learned two digits at a time. Draw one of the first two, and drag time from the first task to the last."));
   if (![...state.rows.values()].some(fits)) {
-    root.append(empty("No networks to ask yet", "Runs keep their networks after each task when they are started here, or with relive run --snapshots.", h("a", { class: "button", href: "#/live" }, "To the first page")));
+    root.append(empty("No networks to try yet", "Runs keep their networks after each task when they are started here, or with relive run --snapshots.", h("a", { class: "button", href: "#/live" }, "To the first page")));
     return {};
   }
   const answers = h("div", { "aria-live": "polite" }), tools = h("div");

@@ -66,7 +66,7 @@ function paint(place, row, after, found) {
   const missing = found.classes.filter((c) => c.share === 0).map((c) => c.label);
   const colour = new Map(found.classes.map((c, i) => [c.label, COLOURS[i % COLOURS.length]]));
   const classes = h("section", { class: "card" }, h("h2", { class: "key", style: { fontSize: "1.25rem" } }, dot(row), `${called(row)}, after task ${after + 1}${found.task === null ? "" : `, as classes of task ${found.task + 1}`}`),
-    h("p", { class: missing.length ? "error" : "fine", style: { marginBottom: "12px" } }, missing.length ? `No longer dreamt of: ${missing.join(", ")}. Nothing holds on to ${missing.length > 1 ? "these classes" : "this class"} any more.` : found.task === null ? "Every class that was learned is among what is replayed." : "Every class of this task is among what is replayed."),
+    h("p", { class: missing.length ? "error" : "fine", style: { marginBottom: "12px" } }, missing.length ? `No longer dreamt of: ${missing.join(", ")}. Nothing holds on to ${missing.length > 1 ? "these classes" : "this class"} any more.` : found.task === null ? "Every class learned so far is replayed." : "Every class of this task is replayed."),
     h("div", { class: "classes" }, found.classes.map((c) => h("div", {}, h("div", {}, h("strong", { class: "key" }, h("span", { class: "dot", style: { background: colour.get(c.label) } }), c.label), h("div", { class: "fine" }, `${percent(c.share, 0)} of it`)),
       c.pictures.length ? h("ul", { class: "pictures" }, c.pictures.map((p) => h("li", {}, picture(p.pixels, found.shape, 44, `replayed, taken for ${c.label}`), h("span", {}, percent(p.p, 0))))) : h("p", { class: "fine" }, c.share ? "no pictures" : "nothing")))),
     behind(table("Share of what is replayed", ["class", "share"], found.classes.map((c) => [c.label, percent(c.share)]))),
@@ -75,7 +75,7 @@ function paint(place, row, after, found) {
   const map = h("section", { class: "card stay" });
   place.replaceChildren(h("div", { class: "two" }, classes, map));
   const all = [...dots(found.map.real, found.map.real_labels, true), ...dots(found.map.dreamt, found.map.dreamt_labels, false)];
-  map.append(h("h2", {}, "Real and dreamt samples"), h("p", { class: "fine" }, "Rings are real test samples of the tasks so far, dots are dreamt. The axes are the two principal components of all test samples; they stay while time moves."),
+  map.append(h("h2", {}, "Real and dreamt samples"), h("p", { class: "fine" }, "Rings are real test samples of the tasks so far, dots are replayed ones. The axes are the first two principal components of all test samples and stay fixed over time."),
     scatter(all, { width: widthOf(map) - 48, height: 420, label: "Real and dreamt samples in two dimensions" }),
     behind(table("Samples on the map", ["class", "real", "dreamt"], found.classes.map((c) => [c.label, found.map.real_labels.filter((l) => l === c.label).length, found.map.dreamt_labels.filter((l) => l === c.label).length]))));
 }

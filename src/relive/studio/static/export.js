@@ -29,5 +29,5 @@ export async function download(main) {
   const address = URL.createObjectURL(new Blob([page], { type: "text/html" }));
   h("a", { href: address, download: `relive-${document.title.split(" ")[0].toLowerCase()}.html` }).click();
   setTimeout(() => URL.revokeObjectURL(address), 10_000);
-  toast("Saved what is shown as one HTML file.");
+  toast("Saved this view as one HTML file.");
 }

@@ -59,7 +59,7 @@ async function heroOf(hero) {
   const button = h("button", { type: "button", class: rows.length ? "quiet" : "big", onclick: firstLook }, "Show me: about a minute");
   if (!rows.length) {
     return hero.replaceChildren(h("div", { class: "empty" }, h("h1", { id: "hero-title" }, "See a network forget"),
-      h("p", {}, "Two networks learn handwritten digits, two at a time. One is simply trained on, the other replays what it remembers. Watch what becomes of the first digits."), button));
+      h("p", {}, "Two networks learn handwritten digits, two at a time. One simply continues training, the other replays what it remembers. Watch what happens to the first digits."), button));
   }
   const lines = await Promise.all(rows.map(async (row) => ({ row, ...(await accuracies(row.name)) })));
   const width = widthOf(hero) - 48, half = width > 720 ? (width - 24) / 2 : width;
@@ -83,7 +83,7 @@ async function firstLook(event) {
   event.target.disabled = true;
   try {
     await post("/api/first");
-    toast("Two runs have begun. The first steps take some seconds.");
+    toast("Two runs have started. The first steps take a few seconds.");
   } catch (error) {
     toast(error.message);
     event.target.disabled = false;

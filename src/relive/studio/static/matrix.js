@@ -9,7 +9,7 @@ export const title = "Matrix";
 
 export function open(root, names) {
   const fits = (row) => row.tasks && row.state !== "damaged";
-  root.append(h("h1", {}, "Accuracy by task"), h("p", { class: "lead" }, "A row for each moment: after each task, how well all tasks are done. Fine-tuning keeps the diagonal and loses what is left of it."));
+  root.append(h("h1", {}, "Accuracy by task"), h("p", { class: "lead" }, "One row for each point in time: the accuracy on all tasks after each task. Fine-tuning keeps the diagonal and loses everything to its left."));
   if (![...state.rows.values()].some(fits)) {
     root.append(empty("No runs yet", "Start some on the first page, and come back.", h("a", { class: "button", href: "#/live" }, "To the first page")));
     return {};

@@ -5,7 +5,7 @@ import { h, percent, loading, problem, table, copyButtons, toast } from "./dom.j
 export const title = "Models";
 
 export function open(root, [named]) {
-  root.append(h("h1", {}, "Models"), h("p", { class: "lead" }, "A model is a file that goes on learning. Drop a table or pictures of new classes, next month others; the data of before are not needed, nor kept."));
+  root.append(h("h1", {}, "Models"), h("p", { class: "lead" }, "A model is a file that keeps learning. Drop a table or images of new classes; next month, drop others. Old data are neither needed nor kept."));
   const place = h("div", {}, loading());
   root.append(place);
   let chosen = named || null, file = null, open = true, reading = null;
@@ -104,7 +104,7 @@ async function remember(place, name, run) {
     const answer = await get(`/api/models/${part(name)}`), model = answer.result;
     const replays = model.classes.some((c) => c.dreamt !== null);
     place.replaceChildren(h("p", {}, h("strong", {}, model.choice.method), model.choice.reason ? `, chosen: ${model.choice.reason}` : ""),
-      h("p", { class: "fine" }, `${model.tasks.length} ${model.tasks.length === 1 ? "task" : "tasks"}, ${model.features} features. ${model.holds_data ? "Real samples are in this file." : "No sample is in this file."}`),
+      h("p", { class: "fine" }, `${model.tasks.length} ${model.tasks.length === 1 ? "task" : "tasks"}, ${model.features} features. ${model.holds_data ? "This file contains real samples." : "No samples are stored in this file."}`),
       h("div", { class: "scroll", tabIndex: 0, role: "region", "aria-label": "Classes" }, h("table", {}, h("caption", { class: "unseen" }, "Classes"), h("thead", {}, h("tr", {}, ["class", "samples", "tasks", ...(replays ? ["dreamt"] : []), ""].map((head, i) => h("th", { scope: "col", class: i === 1 ? "number" : "" }, head || h("span", { class: "unseen" }, "Actions"))))),
         h("tbody", {}, model.classes.map((c) => h("tr", {}, h("th", { scope: "row" }, String(c.label)), h("td", { class: "number" }, c.n_samples), h("td", {}, c.tasks.join(", ")), replays ? h("td", {}, percent(c.dreamt, 0)) : null,
           h("td", {}, h("button", { type: "button", class: "quiet small", onclick: () => run("forget", { class: String(c.label) }) }, h("span", {}, "Forget"), h("span", { class: "unseen" }, String(c.label))))))))),

@@ -30,7 +30,7 @@ export function picker(names, fits, count, onChange) {
   return { node, refresh, rows: rowsOf };
 }
 
-export const NOT_KEPT = "Either the run has not come so far, or it was stopped there, or what its method keeps then has no place in a model file: XdG’s gates of tasks to come, for one.";
+export const NOT_KEPT = "The run has not got that far, or was stopped there, or its method keeps something that a model file cannot hold, such as XdG’s gates for future tasks.";
 
 // In Task-IL the task is given: which one, of those that a run has. Hidden where no run needs it.
 export function taskChoice(onChange) {
