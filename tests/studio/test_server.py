@@ -99,8 +99,11 @@ def test_no_name_in_a_request_leads_out_of_the_runs(studio: Served) -> None:
 
 def test_runs_that_are_chosen_are_those_that_are_known(studio: Served) -> None:
     known = spec_of("split", "class", "rtf", 1).name
-    status, said = studio.ask("/api/chosen", {"runs": [known, *EVIL]})
-    assert (status, said["missing"]) == (200, EVIL)
+    outside = Store(studio.places.store.root.parent / "outside")
+    outside.save(result_of(spec_of("split", "class", "none", 1)), [])  # a result, but not one of this store
+    evil = [*EVIL, f"../outside/{spec_of('split', 'class', 'none', 1).name}", str(outside.root)]
+    status, said = studio.ask("/api/chosen", {"runs": [known, *evil]})
+    assert (status, said["missing"]) == (200, evil)
     assert [entry["title"] for entry in said["groups"][0]["entries"]] == ["RtF"]
     status, said = studio.ask("/api/programs", {"runs": [known, *EVIL]})
     assert said["command"] == "relive run --dataset mnist --scenario class --method rtf --seed 1"
