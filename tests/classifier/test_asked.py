@@ -191,3 +191,13 @@ def test_numbers_are_refused_with_minus_one_and_booleans_with_none() -> None:
     assert with_unknown(np.array([True, False]), no, np.array([True, False])).tolist() == [None, False]
     with pytest.raises(InputError, match="rename"):
         with_unknown(np.array([1, -1]), no, np.array([1, -1]))
+
+
+@pytest.mark.parametrize("n", [9, 15, 20, 99, 130])
+def test_the_smallest_share_that_is_named_is_taken(n: int) -> None:
+    asked = asked_about([[float(i)] for i in range(n)], [i % 3 for i in range(n)])
+    with pytest.raises(InputError, match="use at least") as refused:
+        asked.check_share(0.001)
+    named = float(str(refused.value).rpartition(" ")[2])
+    assert asked.check_share(named) == named
+    assert named <= 1 / (n + 1) + 0.001

@@ -38,6 +38,7 @@ def test_forgetting_says_what_is_left_and_which_files_still_know(model: Command)
     assert toolkit.load(f"{M}.kept-1").classes_.tolist() == ["setosa", "versicolor", "virginica"]
     assert model("rollback", M).code == 0
     assert len(toolkit.load(M).classes_) == 3
+    assert f"{M}.undone" in model("forget", M, "setosa").err, "it knows setosa"
 
 
 @pytest.mark.parametrize(

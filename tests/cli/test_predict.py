@@ -77,10 +77,10 @@ def test_unusual_samples_are_refused_on_request(relive: Command) -> None:
     assert relive("predict", M, "ask.npz", "--reject", "0.05")[1] == out
     as_json = json.loads(relive("predict", M, "ask.npz", "--reject", "5%", "--format", "json")[1])
     assert [str(row["label"]) for row in as_json] == labels
-    for wrong in ("few", "0", "200%"):
+    for wrong in ("few", "0", "200%", "5"):
         code, out, err = relive("predict", M, "ask.npz", "--reject", wrong)
         assert (code, out) == (2, "")
-        assert "0.05" in err
+        assert f"--reject {wrong}: it must be a share between 0 and 1, such as 5% or 0.05" in err
     assert relive("fit", "n.safetensors", "learn.npz", "--holdout", "0", *SMALL)[0] == 0
     code, out, err = relive("predict", "n.safetensors", "ask.npz", "--reject", "5%")
     assert (code, out) == (2, "")

@@ -335,6 +335,27 @@ def test_what_a_hook_returns_is_checked_and_the_hook_named(hook: str, value: obj
         learner.learn(tasks[:1], 1)
 
 
+class Decaying(FineTuning):
+    """Adds the gradient of a regulariser in place, as one would write it first."""
+
+    def regularise(self, theta: list[Tensor], gradient: list[Tensor]) -> None:
+        for parameter, g in zip(theta, gradient, strict=True):
+            g.add_(parameter, alpha=1e6)
+
+    def after_step(self, theta: list[Tensor], gradient: list[Tensor]) -> None:
+        theta[0].mul_(1.0)
+
+
+def test_hooks_change_gradients_and_parameters_in_place() -> None:
+    tasks = plain.split_tasks()
+    scenario = scenario_of("class", [task.classes for task in tasks])
+    learners = [Learner(method, scenario, tasks[0].n_inputs, hidden=12) for method in (FineTuning(), Decaying())]
+    for learner in learners:
+        learner.learn(tasks[:1], 3)
+    free, held = (sum(float(t.detach().norm()) for t in learner.optimizer.parameters) for learner in learners)
+    assert held < free, "the weights decay"
+
+
 class Forgetful(FineTuning):
     """Keeps samples, and says nothing of them in its state."""
 

@@ -17,6 +17,7 @@ count most.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -173,7 +174,7 @@ class Asked:
         if n and (n + 1) * float(reject) < 1:
             raise InputError(
                 f"reject = {reject}: this model has only {n} held-out scores, too few to resolve so small a "
-                f"share: use at least {1 / (n + 1):.3f}"
+                f"share: use at least {math.ceil(1000 / (n + 1)) / 1000:g}"
             )
         return float(reject)
 

@@ -63,13 +63,13 @@ def roll_back(path: Path, check: Callable[[Path], object]) -> Path | None:
         if not versions:
             raise InputError(f"there is no earlier version of {path}: relive fit keeps them with --keep N")
         check(versions[0])
-        undone = _free(path) if path.exists() else None
-        if undone is not None:
-            _second_name(path, undone)
+        aside = _free(path) if path.exists() else None
+        if aside is not None:
+            _second_name(path, aside)
         _second_name(versions[0], path)
         _settle(path)
         sync(path.parent)
-    return undone
+    return aside
 
 
 @contextmanager
@@ -120,12 +120,19 @@ def _second_name(path: Path, other: Path) -> None:
     os.replace(temporary, other)
 
 
+def undone(path: Path) -> list[Path]:
+    """Return the existing versions of a file that were rolled back."""
+    first = f"{path.name}.undone"
+    names = sorted(entry.name for entry in os.scandir(path.parent) if entry.is_file(follow_symlinks=False))
+    return [path.with_name(n) for n in names if n == first or _is_number(n.removeprefix(f"{first}-"))]
+
+
 def _free(path: Path) -> Path:
     """Return an unused name for a file that is rolled back."""
-    undone, i = path.with_name(f"{path.name}.undone"), 2
-    while undone.exists():
-        undone, i = path.with_name(f"{path.name}.undone-{i}"), i + 1
-    return undone
+    free, i = path.with_name(f"{path.name}.undone"), 2
+    while free.exists():
+        free, i = path.with_name(f"{path.name}.undone-{i}"), i + 1
+    return free
 
 
 def _numbered(path: Path, n: int) -> Path:

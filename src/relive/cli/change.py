@@ -178,11 +178,11 @@ def _show(model: ContinualClassifier, path: Path) -> None:
 
 def _tell_of_kept(model: Path) -> None:
     """List the files that still know what was forgotten."""
-    from relive.classifier.history import kept
+    from relive.classifier.history import kept, undone
 
-    versions = kept(models.real(model))
+    versions = [*kept(models.real(model)), *undone(models.real(model))]
     if versions:
         err.print(
-            f"note: earlier versions still know what was forgotten: {', '.join(map(str, versions))}. Delete "
+            f"note: other versions still know what was forgotten: {', '.join(map(str, versions))}. Delete "
             "them, and any other copies, to remove it for good"
         )

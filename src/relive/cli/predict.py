@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -141,9 +142,12 @@ def share_from(text: str) -> float:
     """
     number, percent = text.strip().removesuffix("%"), text.strip().endswith("%")
     try:
-        return float(number) / (100 if percent else 1)
+        share = float(number) / (100 if percent else 1)
     except ValueError:
-        raise InputError(f"--reject {text}: it must be a share, such as 5% or 0.05") from None
+        share = math.nan
+    if not 0 < share < 1:
+        raise InputError(f"--reject {text}: it must be a share between 0 and 1, such as 5% or 0.05")
+    return share
 
 
 def _written(kind: str, samples: Samples, answers: list[Any], classes: Array, probabilities: Array | None) -> str:

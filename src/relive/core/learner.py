@@ -246,9 +246,10 @@ class Learner:
         if not isinstance(loss, Tensor) or loss.numel() != 1:
             raise self._wrong("loss", loss, "a tensor of one number")
         gradient = _separate(torch.autograd.grad(loss, theta, materialize_grads=True))
-        method.regularise(theta, gradient)
-        self.optimizer.step(gradient)
-        method.after_step(theta, gradient)
+        with torch.no_grad():
+            method.regularise(theta, gradient)
+            self.optimizer.step(gradient)
+            method.after_step(theta, gradient)
         return loss.item()
 
     def end(self, learned: Sequence[Part]) -> None:
