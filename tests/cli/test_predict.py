@@ -94,7 +94,7 @@ def test_what_is_odd_is_said(relive: Command, files: Path, made: Path) -> None:
     assert code == 0
     assert len(out.split()) == 4
     assert "accuracy 0.00 % (0 of 3)" in err
-    assert "note: the model has never seen 7" in err
+    assert "note: the model does not know 7" in err
     np.savez("wide.npz", X=x.astype(int), y=[7, 7, 7])
     for command in ("fit", "predict"):
         code, out, err = relive(command, made, "wide.npz")
@@ -112,7 +112,7 @@ def test_labels_are_of_the_model_s_kind(relive: Command, files: Path) -> None:
     table.assign(label=table.label.map({0: "01", 1: "x"})).to_csv("first.csv", index=False)
     assert relive("fit", M, "first.csv", *SMALL)[0] == 0
     table[:20].assign(label="01").to_csv("only.csv", index=False)
-    assert "never seen" not in relive("predict", M, "only.csv")[2]
+    assert "does not know" not in relive("predict", M, "only.csv")[2]
     pd.read_csv(files / "b.csv").to_csv("second.csv", index=False)  # labels 2 and 3
     assert relive("fit", M, "second.csv")[0] == 0
     assert load(M).labels_.tolist() == ["01", "x", "2", "3"]
@@ -125,8 +125,8 @@ def test_truth_is_no_number(relive: Command, files: Path) -> None:
     table = pd.read_csv(files / "a.csv")
     table.assign(label=table.label == 1).to_csv("truth.csv", index=False)
     assert relive("fit", M, "truth.csv", *SMALL)[0] == 0
-    assert "note: the model has never seen 0, 1" in relive("predict", M, files / "a.csv")[2]
-    assert "never seen" not in relive("predict", M, "truth.csv")[2]
+    assert "note: the model does not know 0, 1" in relive("predict", M, files / "a.csv")[2]
+    assert "does not know" not in relive("predict", M, "truth.csv")[2]
 
 
 def test_pictures_are_answered_by_their_names(relive: Command, files: Path) -> None:

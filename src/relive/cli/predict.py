@@ -193,7 +193,7 @@ def _json_row(file: str | None, answer: Any, share: list[float] | None, classes:
 
 
 def _remark(model: Model, samples: Samples, answers: Array, refused: Array) -> None:
-    """Report on stderr how many answers are refused or correct, and which labels the model has never seen."""
+    """Report on stderr how many answers are refused or correct, and which labels the model does not know."""
     from relive.classifier.labels import kind_of
 
     if refused.any():
@@ -207,4 +207,4 @@ def _remark(model: Model, samples: Samples, answers: Array, refused: Array) -> N
     err.print(f"accuracy {100 * correct / len(right):.2f} % ({correct} of {len(right)})")
     foreign = sorted(set(samples.y.astype(right.dtype).tolist()) - set(known.tolist()))
     if foreign:
-        err.print(f"note: the model has never seen {', '.join(map(str, foreign))}")
+        err.print(f"note: the model does not know {', '.join(map(str, foreign))}")
