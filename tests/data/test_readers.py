@@ -78,12 +78,19 @@ class TestTables:
         without = read_any(write(tmp_path / "b.csv", "a\n1\n"), needed=False)
         assert without.y is None
 
+    def test_a_misspelt_label_is_told_from_the_nearest_of_many_columns(self, tmp_path: Path) -> None:
+        names = [*(f"pixel {i}" for i in range(64)), "number"]
+        path = write(tmp_path / "a.csv", ",".join(names) + "\n" + ",".join("1" for _ in names) + "\n")
+        with pytest.raises(InputError, match=r"no column 'numbr': did you mean 'number'\? It has 'pixel 0'") as refused:
+            read_any(path, label="numbr")
+        assert str(refused.value).endswith("'pixel 63', 'number' (65 in all)")
+
     @pytest.mark.parametrize(
         ("text", "message"),
         [
             (
                 "a,species\n1,x\n",
-                "has no column 'label': it has 'a', 'species'; name the label column 'label', or pass",
+                "has no column 'label': it has 'a', 'species'; pass the name of the label column to",
             ),
             ("a,b,label\n1,,x\n2,NA,x\n3,4,x\n", "column 'b' of .* has 2 missing values, the first in row 1: fill"),
             ("a,b,label\n1,2,x\n2,red,x\n", "column 'b' of .* is not numeric: row 2 has 'red'. Turn it into numbers"),

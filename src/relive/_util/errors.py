@@ -32,7 +32,17 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
     unknown method 'rft': did you mean 'rtf'? Known: none, rtf
     """
     names = list(known)
-    lower = {known.lower(): known for known in names}
-    near = [lower[match] for match in difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.5)]
-    hint = f": did you mean {near[0]!r}?" if near else "."
+    near = nearest(name, names)
+    hint = "." if near is None else f": did you mean {near!r}?"
     return InputError(f"unknown {kind} {name!r}{hint} Known: {', '.join(names)}")
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name that is most like another one, if any is.
+
+    >>> nearest("numbr", ["label", "number"]), nearest("twelve", ["three"])
+    ('number', None)
+    """
+    lower = {known.lower(): known for known in known}
+    near = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.6)
+    return lower[near[0]] if near else None

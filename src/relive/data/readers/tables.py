@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from relive._util.errors import DataError, InputError
+from relive._util.errors import DataError, InputError, nearest
 from relive._util.files import memory
 from relive.data.readers.plain_csv import read_plain_csv
 from relive.data.readers.samples import Array, Samples, blank, check_filled, check_shape, labels, numbers, parsed
@@ -27,6 +27,7 @@ from relive.data.readers.samples import Array, Samples, blank, check_filled, che
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
+LABEL = "label"  # what the column of labels is called if nothing else is said
 FIT = "relive fit, predict and evaluate"  # these have options for names; a run's data set does not
 LARGEST = sys.float_info.max
 MISSING = ["", "NA", "N/A", "#N/A", "n/a", "NaN", "nan", "-nan", "-NaN", "NULL", "null", "None", "<NA>"]
@@ -191,8 +192,10 @@ def _samples(table: DataFrame, path: Path, label: str, needed: bool, task_column
     columns = list(table.columns)
     for name in (label if needed else None, task_column):
         if name is not None and name not in columns:
-            hint = f"; name the label column {label!r}, or pass its name to {FIT} with --label" if name == label else ""
-            raise InputError(f"{path} has no column {name!r}: it has {_listed(columns)}{hint}")
+            near = nearest(name, columns)
+            said = f": did you mean {near!r}? It" if near else ": it"
+            hint = f"; pass the name of the label column to {FIT} with --label" if name == label == LABEL else ""
+            raise InputError(f"{path} has no column {name!r}{said} has {_listed(columns)}{hint}")
     if not len(table):
         raise InputError(f"{path} has no rows")
     apart = {name: _objects(table[name]) for name in (label, task_column) if name in columns}
@@ -239,8 +242,8 @@ def _features(table: DataFrame, path: Path) -> Array:
         if not is_numeric_dtype(column) or column.dtype.kind == "c":
             raise InputError(
                 f"column {name!r} of {path} is not numeric: {_first_text(column)}. Turn it into numbers "
-                "(pandas.get_dummies does, for categories), leave it out, or call it 'label' if it has the labels "
-                f"({FIT} take its name with --label)"
+                f"(pandas.get_dummies does, for categories), leave it out, or, if it has the labels, pass its name to "
+                f"{FIT} with --label"
             )
     kinds = set(table.dtypes)
     common = next((kind for kind in (np.uint8, np.float32) if kinds == {np.dtype(kind)}), np.float64)
@@ -356,8 +359,10 @@ def _can_be_number(value: Any) -> bool:
 
 
 def _listed(names: list[str], most: int = 20) -> str:
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(map(repr, names[:most])) + more
+    """Return names, and of many the first and the last ones: labels are often last."""
+    if len(names) <= most:
+        return ", ".join(map(repr, names))
+    return f"{_listed(names[:10])}, … {_listed(names[-5:])} ({len(names)} in all)"
 
 
 def _in_one_line(error: BaseException) -> str:
