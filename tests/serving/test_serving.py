@@ -19,7 +19,9 @@ from sklearn.datasets import load_digits
 from starlette.applications import Starlette
 
 import relive
+from relive._util.errors import ReliveError
 from relive.classifier.estimator import ContinualClassifier
+from relive.cli.serve import listening_on
 from relive.serving.app import Limits, make_app
 from relive.serving.watched import Watched
 from tests.inference.models import PIXELS, learned, questions, saved
@@ -242,6 +244,12 @@ class TestProcesses:
             assert done.returncode == (1 if "listen" in why else 2)
             assert why in done.stderr
             assert "Traceback" not in done.stderr
+
+    def test_a_port_in_use_is_said_with_the_way_out(self) -> None:
+        with listening_on("127.0.0.1", 0) as taken:
+            port = taken.getsockname()[1]
+            with pytest.raises(ReliveError, match=f"port {port}: Address already in use; choose another --port"):
+                listening_on("127.0.0.1", port)
 
     def test_without_the_extra_it_is_named(self, tmp_path: Path) -> None:
         code = "import sys, relive.cli; sys.modules['uvicorn'] = None; sys.argv[1:] = ['serve', 'x']; relive.cli.main()"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import socket
 from contextlib import suppress
 from typing import Annotated
@@ -88,4 +90,8 @@ def listening_on(host: str, port: int) -> socket.socket:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family, backlog=1024)
     except OSError as error:
-        raise ReliveError(f"cannot listen on {host}, port {port}: {error.strerror or error}") from error
+        why = (
+            os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or error
+        )  # not Python's words
+        other = "; choose another --port, or leave it out" if error.errno == errno.EADDRINUSE else ""
+        raise ReliveError(f"cannot listen on {host}, port {port}: {why}{other}") from error
