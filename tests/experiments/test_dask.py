@@ -6,6 +6,7 @@ import gc
 import json
 import os
 import pickle
+import re
 import signal
 import subprocess
 import sys
@@ -21,7 +22,7 @@ from distributed import Client
 
 from relive._util.errors import InputError, ReliveError
 from relive._util.versions import versions
-from relive.experiments import dask_engine, worker
+from relive.experiments import worker
 from relive.experiments.dask_engine import TOPIC, DaskEngine
 from relive.experiments.spec import RunSpec, make_spec
 from relive.experiments.store import Store
@@ -294,24 +295,64 @@ def test_a_scheduler_that_is_lost_is_said_clearly_and_by_us_alone(
     assert capfd.readouterr().err == ""
 
 
-def test_a_scheduler_that_was_started_again_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Dask's client connects to the new one by itself, which has never heard of what the old one was given."""
-    monkeypatch.setattr(dask_engine, "CONNECT_TIMEOUT", 60)  # the new one may be slow to start
+RECONNECTING = """
+import sys
+import time
+from relive._util.errors import ReliveError
+from relive._util.versions import versions
+from relive.experiments import dask_engine
+from tests.experiments.small import specs
+
+dask_engine.CONNECT_TIMEOUT = 60  # the new scheduler may be slow to start
+engine = dask_engine.DaskEngine(sys.argv[1])
+engine.prepare(specs(1), versions(), None)
+print(engine.slots(), flush=True)
+rpc, engine._client.scheduler = engine._client.scheduler, None  # as Dask leaves it when it gives up
+try:
+    engine.slots()
+except ReliveError as error:
+    print(error, flush=True)
+engine._client.scheduler = rpc
+sys.stdin.readline()
+while True:
+    try:
+        engine.slots()
+    except ReliveError as error:
+        print(error, flush=True)
+        break
+    time.sleep(0.1)
+"""
+
+
+def test_a_scheduler_that_was_started_again_is_not_waited_for(tmp_path: Path) -> None:
+    """Dask's client connects to the new one by itself, which has never heard of what the old one was given.
+
+    It leaves sockets open when it does: hence a process of its own.
+    """
     cluster = Cluster(tmp_path)
+    driver = None
     try:
         cluster.start_scheduler()
-        with DaskEngine(cluster.address) as engine:
-            engine.prepare(specs(1), versions(), None)
-            assert engine.slots() == 0
-            with monkeypatch.context() as patched:
-                patched.setattr(engine._client, "scheduler", None)  # as Dask leaves it when it gives up
-                with pytest.raises(ReliveError, match="lost the Dask scheduler"):
-                    engine.slots()
-            cluster.kill("scheduler")
-            cluster.start_scheduler(int(cluster.address.rpartition(":")[2]))
-            with pytest.raises(ReliveError, match=r"was restarted and has lost these runs.*resumes"):
-                until(lambda: engine.slots() > 0)
+        driver = subprocess.Popen(
+            [sys.executable, "-c", RECONNECTING, cluster.address],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},
+        )
+        assert driver.stdin is not None
+        assert driver.stdout is not None
+        assert driver.stdout.readline() == "0\n"
+        assert driver.stdout.readline().startswith("lost the Dask scheduler")
+        cluster.kill("scheduler")
+        cluster.start_scheduler(int(cluster.address.rpartition(":")[2]))
+        said, _ = driver.communicate("go on\n", timeout=120)
+        assert re.search(r"was restarted and has lost these runs.*resumes", said)
     finally:
+        if driver is not None:
+            driver.kill()
+            driver.communicate()
         cluster.close()
 
 
