@@ -340,6 +340,7 @@ class Learner:
         kept = {name: t for name, t in state.items() if name.startswith("method.")}
         expected = {name: t for name, t in self.state().items() if not name.startswith("method.")}
         check_form({name: t for name, t in state.items() if name not in kept}, expected)
+        self.net.check_state({name.removeprefix("net."): t for name, t in state.items() if name.startswith("net.")})
         self.method.check_state({name.removeprefix("method."): t for name, t in kept.items()}, self.net)
         for name, tensor in state.items():
             bounded = tensor.dtype == torch.float32 and not name.endswith("bias")  # a bias switches a unit off

@@ -13,6 +13,7 @@ from collections.abc import Collection
 import torch
 from torch import Tensor, nn
 
+from relive._util.errors import InputError
 from relive._util.seeds import fork
 from relive.networks.blocks import full_width
 from relive.networks.encoders import Sizes
@@ -85,6 +86,9 @@ class ConditionalClassifier(GenerativeClassifier):
     def idle(self, units: int) -> int:
         return super().idle(units) + self.n_idle * 2 * self.feedback.n_latent
 
+    def check_state(self, state: dict[str, Tensor]) -> None:
+        check_met(state["met"], len(self.means))
+
     def answer(self, x: Tensor, weight: Tensor, rng: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
         """Return the logits (n, units), the reconstruction (n, inputs) and the latent term (n,) of inputs.
 
@@ -115,6 +119,12 @@ class ConditionalClassifier(GenerativeClassifier):
     @property
     def likelihood(self) -> Likelihood:
         return self.feedback.likelihood
+
+
+def check_met(met: Tensor, n_classes: int) -> None:
+    """Refuse a number of learned classes that a network for so many cannot have."""
+    if not 0 <= int(met) <= n_classes:
+        raise InputError(f"met = {int(met)}: a network for {n_classes} classes cannot have learned so many")
 
 
 def left(met: int, gone: Collection[int]) -> Tensor:

@@ -34,6 +34,9 @@ class Classifier(nn.Module):
         """Return how many trainable parameters are never trained if that many units are never active."""
         return units * (self.n_features + 1) if self.head.weight.requires_grad else 0
 
+    def check_state(self, state: dict[str, Tensor]) -> None:
+        """Refuse what this network cannot have held; shapes, types and finiteness are checked for every network."""
+
     def forward(self, x: Tensor) -> Tensor:
         """Return the logits of all output units, (n, units)."""
         logits: Tensor = self.head(self.encoder(x))

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from relive._util.seeds import fork, stream
-from relive.networks.conditional import evenly, left, log_normal
+from relive.networks.conditional import check_met, evenly, left, log_normal
 from relive.networks.encoders import Sizes
 from relive.networks.feedback import latent
 from relive.networks.likelihoods import Likelihood
@@ -50,6 +50,9 @@ class VAEPerClass(GenerativeClassifier):
 
     def idle(self, units: int) -> int:
         return 0
+
+    def check_state(self, state: dict[str, Tensor]) -> None:
+        check_met(state["met"], len(self.vaes))
 
     def vae(self, number: int) -> VAE:
         """Return the VAE of a class."""
