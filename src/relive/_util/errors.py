@@ -43,6 +43,6 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     >>> nearest("numbr", ["label", "number"]), nearest("twelve", ["three"])
     ('number', None)
     """
-    lower = {known.lower(): known for known in known}
+    lower = {each.lower(): each for each in known}
     near = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.6)
     return lower[near[0]] if near else None

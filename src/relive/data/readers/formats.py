@@ -7,14 +7,14 @@ from pathlib import Path
 from relive._util.errors import DataError, InputError
 from relive.data.readers.folders import read_folder
 from relive.data.readers.samples import Samples
-from relive.data.readers.tables import read_csv, read_npz, read_parquet
+from relive.data.readers.tables import LABEL, read_csv, read_npz, read_parquet
 
 
 def read_any(
     path: Path,
     *,
     needed: bool = True,
-    label: str = "label",
+    label: str = LABEL,
     x: str = "X",
     y: str = "y",
     image: tuple[int, ...] = (28, 28),
