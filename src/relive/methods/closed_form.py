@@ -59,6 +59,7 @@ class ClosedForm(Method, ABC):
     sums_: Sums | None = None
     by_class_: list[Tensor]  # if forgettable: the products of each class, instead of those of all
     settled_ = True
+    roughly_ = False  # whether an estimate of the best ridge will do
     scaled_: Scaled | None = None  # computed on demand
     novelty_: Novelty | None = None
     width_ = 0  # features requested from the encoder, once known
@@ -117,6 +118,7 @@ class ClosedForm(Method, ABC):
     @torch.no_grad()
     def after_task(self, net: Classifier, learned: Sequence[Part], seen: int) -> None:
         self.unshare()
+        self.roughly_ = False
         first = not bool(self.sums.count.any())
         for part in learned:
             if first and isinstance(net.encoder, Adapts):
@@ -127,6 +129,7 @@ class ClosedForm(Method, ABC):
 
     def unlearn(self, net: Classifier, part: Part, rows: Tensor) -> None:
         self.unshare()
+        self.roughly_ = True  # a copy that is only scored on these rows
         self._count(net, part, rows)
         self.unsettle()
 

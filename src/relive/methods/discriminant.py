@@ -87,8 +87,8 @@ class Discriminant(ClosedForm):
     def readout(self) -> tuple[Tensor, Tensor]:
         features = self.scaled()
         if not self.n_inputs_:
-            return ridge_readout(features)
-        return linear_discriminant(features, chosen_ridge(features))
+            return ridge_readout(features, roughly=self.roughly_)
+        return linear_discriminant(features, chosen_ridge(features, self.roughly_))
 
     @torch.no_grad()
     def settle(self, net: Classifier) -> None:

@@ -15,21 +15,27 @@ Technometrics 21), which fails with few samples, and which follows from the same
 
 .. math:: \lambda = \arg\min\; \frac{\mathrm{tr}(Y) - 2\,\mathrm{tr}(C^\top W_\lambda)
     + \mathrm{tr}(W_\lambda^\top T W_\lambda)}{(1 - (1 + \mathrm{tr}\,T (T + \lambda I)^{-1}) / n)^2}
+
+Every fit costs a Cholesky factor of all features. A third of them, drawn at random, has about a third of the variance
+in every direction, so three times the best strength for these is an estimate, at a twentieth of the cost. The search
+starts there, and the copies of a model that are only scored (:mod:`relive.classifier.asking`) use the estimate.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
+from relive._util.seeds import stream
 from relive.methods.scaled import Scaled
 
 FLOOR = 0.01  # τ
 LOWEST, USUAL, HIGHEST = -6, -2, 2  # powers of ten to search for the strength
 MANY = 1.5  # samples per feature from which cross-validation is used
+LARGE, DIVISOR = 600, 3  # features from which the strength is estimated first, from one in so many of them
 
 
 @dataclass(frozen=True)
@@ -67,7 +73,8 @@ def best_fit(features: Scaled) -> tuple[float, Fit]:
     """Return the best strength among half powers of ten, and its fit.
 
     Generalised cross-validation decides if there are many samples per feature, otherwise the evidence. Both
-    have a single minimum in practice, so the search walks downhill from the usual strength: each fit is costly.
+    have a single minimum in practice, so the search walks downhill from the usual strength, or from an estimate if each
+    fit is costly.
     """
     if targets_variance(features) <= 0:  # one class: there is nothing to regress on
         return 1.0, fit(features, 1.0)
@@ -78,14 +85,28 @@ def best_fit(features: Scaled) -> tuple[float, Fit]:
             tried[place] = fit(features, 10.0**place)
         return tried[place].error, tried[place].misfit  # without cross-validation the first are the same
 
-    best = float(USUAL)
-    for step in (1.0, -1.0):
+    best = round(2 * math.log10(estimate(features))) / 2 if _large(features) else float(USUAL)
+    for step in (0.5, -0.5):
         while LOWEST <= best + step <= HIGHEST and against(best + step) < against(best):
             best += step
-    best = min((best, best - 0.5, best + 0.5), key=against)
     return 10.0**best, tried[best]
 
 
-def chosen_ridge(features: Scaled) -> float:
-    """Return the best strength."""
-    return best_fit(features)[0]
+def estimate(features: Scaled) -> float:
+    """Return an estimate of the best strength from a third of the features; the best strength if these are few."""
+    if not _large(features):
+        return best_fit(features)[0]
+    r = len(features.covariance)
+    some = torch.randperm(r, generator=stream(0, "ridge"))[: r // DIVISOR].to(features.covariance.device)
+    fewer = replace(features, covariance=features.covariance[some][:, some], means=features.means[:, some])
+    return min(DIVISOR * best_fit(fewer)[0], 10.0**HIGHEST)
+
+
+def _large(features: Scaled) -> bool:
+    """Return whether a fit is costly, and features are alike: in a basis they are not."""
+    return features.axes.basis is None and len(features.covariance) >= LARGE
+
+
+def chosen_ridge(features: Scaled, roughly: bool = False) -> float:
+    """Return the best strength, or roughly that."""
+    return estimate(features) if roughly else best_fit(features)[0]

@@ -54,7 +54,7 @@ class SLDA(ClosedForm):
     def readout(self) -> tuple[Tensor, Tensor]:
         features = Scaled.of(repaired(self.counted())) if self.noise else self.scaled()
         # (Σ + λ I)⁻¹ is (1 − ε) times the inverse of the shrunken covariance, λ = ε / (1 − ε)
-        ridge = self.shrinkage / (1 - self.shrinkage) if self.shrinkage else chosen_ridge(features)
+        ridge = self.shrinkage / (1 - self.shrinkage) if self.shrinkage else chosen_ridge(features, self.roughly_)
         return linear_discriminant(features, max(ridge, self._noise_floor(features)))
 
     def _noise_floor(self, features: Scaled) -> float:
