@@ -29,7 +29,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         runs = Path(folder) / "runs"
         directory = Store(runs).prepare(spec)
-        port, server = _serve(runs)
+        port, server = serve(runs)
         run = subprocess.Popen(
             [sys.executable, "-m", "relive", *run_words(spec), "--runs-dir", str(runs), "--quiet"],
             stdout=subprocess.DEVNULL,
@@ -59,7 +59,8 @@ def main() -> None:
     print(f"alone {alone:.1f} steps/s, with {CLIENTS} watching {beside:.1f} steps/s: ratio {alone / beside:.3f}")
 
 
-def _serve(runs: Path) -> tuple[int, subprocess.Popen[bytes]]:
+def serve(runs: Path) -> tuple[int, subprocess.Popen[bytes]]:
+    """Start a studio over a runs directory, and return its port and process."""
     with listening_on("127.0.0.1", 0) as free:
         port = int(free.getsockname()[1])
     words = ["studio", "--runs-dir", str(runs), "--no-open", "--port", str(port)]

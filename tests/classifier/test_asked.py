@@ -149,7 +149,7 @@ def test_a_network_is_asked_about_what_it_held_out_and_learns_the_same_bits() ->
         asked.fit(X[rows], Y[rows])
         not_asked.fit(X[rows], Y[rows])
         assert asked.asked_.count.sum() > 20
-        assert asked.asked_.scores.shape[1] == 1
+        assert asked.asked_.scores.shape[1] == 2  # distance and density, by portraits
         for name, tensor in not_asked.learner_.state().items():
             np.testing.assert_array_equal(asked.learner_.state()[name].numpy(), tensor.numpy(), err_msg=name)
         assert (asked.predict(X[TEST & (Y < 3)], reject=0.1) == -1).mean() < 0.3

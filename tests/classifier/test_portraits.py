@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import multivariate_normal
+from sklearn.metrics import roc_auc_score
 
 import relive
 from relive import ContinualClassifier
@@ -32,6 +34,44 @@ def test_drawn_samples_have_the_mean_deviation_and_axes_of_the_class(monkeypatch
     np.testing.assert_allclose(drawn.mean(0), x.mean(0), atol=0.06)
     np.testing.assert_allclose(np.cov(drawn.T), np.cov(x.T), atol=0.15)
     np.testing.assert_array_equal(drawn, Portrait.of(1, 0, x).drawn(bounded=False))
+
+
+def test_distances_are_those_of_a_gaussian_with_the_covariance_of_drawn_samples() -> None:
+    rng = np.random.default_rng(0)
+    classes = [rng.normal(size=(40, 4)) @ rng.normal(size=(4, 15)) + k for k in range(3)]
+    painted = tuple(Portrait.of(k, 0, x) for k, x in enumerate(classes))
+    asked = rng.normal(size=(1001, 15)) * 3
+    floor = 0.01 * np.mean([x.var(0).mean() for x in classes])
+    expected = []
+    for portrait in painted:
+        covariance = portrait.axes.T @ portrait.axes + np.diag(portrait.rest) + floor * np.eye(15)
+        away = asked - portrait.mean
+        squared = (away @ np.linalg.inv(covariance) * away).sum(1)
+        log_density = multivariate_normal(portrait.mean, covariance).logpdf(asked)
+        expected.append([squared, -log_density - 15 / 2 * np.log(2 * np.pi)])
+    found = portraits.novelty(painted, asked)
+    assert found is not None
+    np.testing.assert_allclose(found, np.min(expected, 0).T, rtol=1e-4)
+    assert portraits.novelty((), asked) is None
+
+
+@pytest.mark.parametrize("scenario", ["class", "domain"])
+def test_a_network_tells_unknown_classes_by_portraits_and_so_does_its_file_without_torch(
+    scenario: str, tmp_path: Path
+) -> None:
+    model = ContinualClassifier("rtf", scenario=scenario, holdout=0.2, **SHORT)
+    for classes in ((0, 1), (2, 3)):
+        x, y = rows(*classes)
+        model.partial_fit(x, y if scenario == "class" else y % 2)
+    assert model.asked_.scores.shape[1] == (2 if scenario == "class" else 1)  # in Domain-IL only its confidence
+    model.save(tmp_path / "m.safetensors")
+    some, unknown = X[1::2], Y[1::2] > 3
+    np.testing.assert_allclose(
+        predictor_of(tmp_path / "m.safetensors").familiarity(some), model.familiarity(some), atol=0.02
+    )
+    if scenario == "class":
+        assert roc_auc_score(unknown, -model.familiarity(some)) > 0.95
+        assert roc_auc_score(unknown, -model.predict_proba(some).max(1)) < 0.95
 
 
 def test_few_samples_have_few_axes_and_very_few_no_portrait() -> None:

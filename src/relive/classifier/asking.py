@@ -18,9 +18,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from relive.classifier import portraits
 from relive.classifier.answers import class_probabilities
 from relive.classifier.asked import Array, Asked, strangeness_scores
 from relive.classifier.bookkeeping import Bookkeeping, NewTask
+from relive.classifier.portraits import Portraits
 from relive.core.learner import Learner
 from relive.core.sources import Part
 from relive.data.tasks import Examples, Task
@@ -39,8 +41,21 @@ def label_probabilities(learner: Learner, books: Bookkeeping, x: Tensor, task: i
     return by_label
 
 
+def novelty_of(learner: Learner, painted: Portraits, x: Tensor) -> Array | None:
+    """Return how unlike everything learned inputs are, (n, kinds), by the method or portraits; None if neither can."""
+    kinds = learner.novelty(x)
+    return portraits.novelty(painted, x.cpu().numpy()) if kinds is None else kinds.cpu().numpy()
+
+
 def ask(
-    before: Asked, learner: Learner, books: Bookkeeping, new: NewTask, task: Task, tested: Examples, seed: int
+    before: Asked,
+    learner: Learner,
+    books: Bookkeeping,
+    new: NewTask,
+    painted: Portraits,
+    task: Task,
+    tested: Examples,
+    seed: int,
 ) -> Asked:
     """Return the scores so far, including those of a task that was just learned.
 
@@ -48,8 +63,8 @@ def ask(
     ----------
     before
         The scores so far.
-    learner, books, new
-        The learner that learned the task, the books including its labels, and the task.
+    learner, books, new, painted
+        The learner that learned the task, the books with its labels, the task, and the portraits with its classes.
     task
         The samples that it learned, and those held out for early stopping.
     tested
@@ -77,8 +92,7 @@ def ask(
         learner.unlearn(Part(learner.seen - 1, task.train), chosen)
     x, classes = held_out.inputs(slice(None)), np.array(new.classes)[held_out.labels.cpu().numpy()]
     p = label_probabilities(learner, books, x, learner.seen - 1)
-    kinds = learner.novelty(x)
-    scores = strangeness_scores(p, None if kinds is None else kinds.cpu().numpy(), len(books.labels))
+    scores = strangeness_scores(p, novelty_of(learner, painted, x), len(books.labels))
     return before.with_more(p, np.array(books.meaning)[classes], classes, scores, learned, seed)
 
 

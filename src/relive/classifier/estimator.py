@@ -23,7 +23,7 @@ from relive._util.threads import threads
 from relive.classifier import learning, parameters, portraits, selfreport, waiting
 from relive.classifier.answers import without_forgotten
 from relive.classifier.asked import Asked
-from relive.classifier.asking import label_probabilities
+from relive.classifier.asking import label_probabilities, novelty_of
 from relive.classifier.bookkeeping import Bookkeeping
 from relive.classifier.choice import AUTO, Choice
 from relive.classifier.evaluation import Evaluation, evaluate
@@ -271,8 +271,7 @@ class ContinualClassifier(Learned, ClassifierMixin, BaseEstimator):  # type: ign
 
     def _novelty(self, X: Any) -> Array | None:
         with self._threads():
-            kinds = self.learner_.novelty(self.features_.inputs(self._data(X)))
-        return kinds.cpu().numpy() if kinds is not None else None
+            return novelty_of(self.learner_, self.portraits_, self.features_.inputs(self._data(X)))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, task: Any = None) -> float:
         """Return the share of samples that are classified correctly; ``task`` as in :meth:`predict_proba`."""

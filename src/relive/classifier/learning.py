@@ -79,14 +79,14 @@ def learn_samples(
         seconds = time.perf_counter() - start
         if not is_shipped(draft.choice_.method):
             parameters.check_no_samples(given, learner.method_state(), samples.train)
+        painted = portraits.with_task(
+            () if first else draft.portraits_, learner, books, new, samples.train, draft.features_.bounded
+        )
         asked = Asked.nothing() if first else draft.asked_
         if draft.calibrate:
             held_out = Examples(draft.features_.rows(data[tested]), torch.from_numpy(whole.target[tested]))
             usual = learner.method.usual_temperature(len(books.labels))
-            asked = ask(replace(asked, usual=usual), learner, books, new, samples, held_out, draft.seed_)
-        painted = portraits.with_task(
-            () if first else draft.portraits_, learner, books, new, samples.train, draft.features_.bounded
-        )
+            asked = ask(replace(asked, usual=usual), learner, books, new, painted, samples, held_out, draft.seed_)
         test = _test(learner, books, draft.features_.inputs(data[tested]), whole.label[tested]) if tested.any() else {}
     lesson = Lesson(
         name=new.name,

@@ -9,7 +9,14 @@ to the class says little by itself; but how it has changed since the class was l
 real samples has changed (docs/own-data.md has the figures). A class with fewer than ten samples has no portrait, and
 there is at most one axis per five samples: a mean of few samples would be close to a sample.
 
-A closed form needs none, because it forgets nothing. In Domain-IL there is none: every class would need one per task.
+Portraits also tell what is unlike every class: with the covariance that the samples are drawn with and 1 % of the mean
+variance, :math:`\Sigma_c = V_c V_c^\top + \mathrm{diag}(r_c^2) + 0.01\,\bar\sigma^2 I`,
+
+.. math:: \min_c\; (x - \mu_c)^\top \Sigma_c^{-1} (x - \mu_c) \qquad\text{and}\qquad
+    \min_c\; -\log \mathcal N(x; \mu_c, \Sigma_c)
+
+A closed form needs none, because it forgets nothing and measures novelty from its sums. In Domain-IL there is none:
+every class would need one per task.
 """
 
 from __future__ import annotations
@@ -30,6 +37,8 @@ if TYPE_CHECKING:
 Array = npt.NDArray[Any]
 DRAWN = 200  # samples of each class
 AXES, PER_AXIS, FEWEST = 10, 5, 10  # maximum number of axes; samples per axis; minimum samples of a class
+FLOOR = 0.01  # of the mean variance, added to every variance
+CHUNK = 1000  # inputs whose distances are computed together
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,11 +77,27 @@ class Portrait:
     def drawn(self, bounded: bool) -> Array:
         """Return the samples, (drawn, inputs); ``bounded`` says whether inputs lie between 0 and 1."""
         rng = np.random.default_rng([self.identity, self.task])
-        rest = np.sqrt(np.maximum(self.deviation**2 - (self.axes**2).sum(0), 0))
         x = self.mean + rng.standard_normal((DRAWN, len(self.axes))) @ self.axes
-        x += rest * rng.standard_normal((DRAWN, len(self.mean)))
+        x += np.sqrt(self.rest) * rng.standard_normal((DRAWN, len(self.mean)))
         result: Array = (x.clip(0, 1) if bounded else x).astype(np.float32)
         return result
+
+    @property
+    def rest(self) -> Array:
+        """The variance of each input that the axes leave, (inputs,)."""
+        left: Array = np.maximum(self.deviation**2 - (self.axes**2).sum(0), 0)
+        return left
+
+    def distances(self, x: Array, floor: float) -> tuple[Array, Array]:
+        """Return the squared distance of inputs x (n, inputs), and minus their log density up to a constant, (n,) each.
+
+        By Woodbury's identity, with variances of at least ``floor``.
+        """
+        scale = np.sqrt(self.rest.astype(np.float64) + floor)
+        away, axes = (x - self.mean) / scale, self.axes / scale  # (n, inputs), (k, inputs)
+        inner, along = np.eye(len(axes)) + axes @ axes.T, away @ axes.T
+        squared = (away**2).sum(1) - (along * np.linalg.solve(inner, along.T).T).sum(1)
+        return squared, 0.5 * (squared + np.linalg.slogdet(inner)[1]) + np.log(scale).sum()
 
     @property
     def kept(self) -> float:
@@ -123,6 +148,15 @@ def asked(portraits: Sequence[Portrait], learner: Learner, books: Bookkeeping, b
         answers = most_likely_classes(learner, torch.from_numpy(portrait.drawn(bounded)), task)
         shares.append(float((meaning[answers] == meaning[portrait.identity]).mean()))
     return shares
+
+
+def novelty(portraits: Portraits, x: Array) -> Array | None:
+    """Return how unlike all portraits inputs x (n, inputs) are in two ways, (n, 2); None without portraits."""
+    if not portraits:
+        return None
+    floor = FLOOR * float(np.mean([np.square(p.deviation, dtype=np.float64).mean() for p in portraits])) + 1e-12
+    chunks = np.array_split(x, -(-len(x) // CHUNK))
+    return np.concatenate([np.array([p.distances(rows, floor) for p in portraits]).min(0).T for rows in chunks])
 
 
 def by_label(portraits: Portraits, books: Bookkeeping) -> dict[int, Portrait]:

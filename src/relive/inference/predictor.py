@@ -19,6 +19,7 @@ from relive.classifier.bookkeeping import GONE, Array, Bookkeeping
 from relive.classifier.features import LIMIT, Features
 from relive.classifier.learned import Learned
 from relive.classifier.modelheader import REFUSED, Header, described, not_whole, require
+from relive.classifier.portraits import novelty
 from relive.core.scenarios import SCENARIOS, Scenario
 from relive.inference.encoders import bounded, encoder_of
 from relive.inference.graph import Graph
@@ -78,10 +79,11 @@ class Predictor(Learned):
                 self._distances = novelty_of(self._question, graph, _inputs(graph, self.features_))
             except (*REFUSED, np.linalg.LinAlgError) as error:
                 raise ReliveError(f"this is not a valid model: {error}") from error
-        known = self._distances
+        known, data = self._distances, self._data(X)
         if known is None:
-            return None
-        data = self._data(X)
+            graph = Graph()
+            inputs = _inputs(graph, self.features_)
+            return novelty(self.header.portraits, self._run(graph, inputs, data, np.zeros(len(data), np.int64)))
         return known(self._run(known.graph, known.features, data, np.zeros(len(data), np.int64)))
 
     def _run(self, graph: Graph, wanted: str, data: Array, tasks: Array) -> Array:
