@@ -274,3 +274,13 @@ def test_a_warning_is_a_note(relive: Command, files: Path) -> None:
         "note: a has files that are not images of a supported format, 1 in all, such as 0/photo.heic: they"
     )
     assert len(err.splitlines()) == err.count("note: ")
+
+
+def test_a_column_that_numbers_the_rows_is_named(relive: Command) -> None:
+    x = np.random.default_rng(0).normal(size=(30, 2))
+    table = pd.DataFrame({"size": x[:, 0], "id": np.arange(100, 130), "weight": x[:, 1], "label": [0, 1] * 15})
+    table.to_csv("numbered.csv", index=False)
+    assert "column 'id' of numbered.csv only numbers the rows" in relive("fit", M, "numbered.csv").err
+    table["id"] = table["id"][::-1].to_numpy()
+    table.to_csv("other.csv", index=False)
+    assert "numbers the rows" not in relive("fit", "n.safetensors", "other.csv").err

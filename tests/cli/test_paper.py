@@ -269,6 +269,19 @@ def test_compare_is_one_command(relive: Command, tmp_path: Path) -> None:
     assert "My own" in Path("report.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.usefixtures("no_workers")
+def test_compare_shows_the_others_if_a_method_fails_and_its_error_once(relive: Command, tmp_path: Path) -> None:
+    own = "class Bad(Method):\n    def loss(self, *given):\n        raise KeyError('mine')\n"
+    (tmp_path / "bad.py").write_text(f"from relive import Method\n\n\n{own}")
+    asked = ["compare", "--dataset", "digits", "--tasks", "2", "--iters", "5", "--seeds", "2", "--format", "json"]
+    said = relive(*asked, "--method", "none", "--method", "bad.py:Bad", traceback=True)
+    assert said.code == 1
+    assert [(e["title"], e["n"]) for e in json.loads(said.out)["entries"]] == [("None", 2)]
+    assert "2 of 4 runs failed, each twice; 2 are in runs" in said.err
+    assert said.err.count("Traceback") == 1
+    assert relive(*asked, "--method", "bad.py:Bad", traceback=True).out == ""
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

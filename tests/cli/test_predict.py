@@ -87,6 +87,31 @@ def test_unusual_samples_are_refused_on_request(relive: Command) -> None:
     assert "holdout" in err
 
 
+def test_few_held_out_scores_are_said_to_be_few(relive: Command, files: Path, made: Path) -> None:
+    x, y = digits(0, 1, n=40)
+    np.savez("few.npz", X=x, y=y)
+    assert relive("fit", M, "few.npz", "--method", "slda", "--holdout", "0").code == 0
+    said = relive("predict", M, "few.npz", "--reject", "10%")
+    assert said.code == 0
+    assert "note: this model has only 16 held-out scores: it may refuse many more or fewer than 10%" in said.err
+    assert "held-out scores" not in relive("predict", M, "few.npz").err
+
+
+def test_columns_are_matched_by_name(relive: Command, files: Path, made: Path) -> None:
+    table = pd.read_csv(files / "a.csv")
+    table[table.columns[::-1]].to_csv("turned.csv", index=False)
+    said = relive("predict", made, "turned.csv", "--proba")
+    assert said.out == relive("predict", made, files / "a.csv", "--proba").out
+    assert "note: turned.csv has its columns in another order than this model: they are matched by name" in said.err
+
+
+def test_data_given_as_the_model(relive: Command, files: Path, made: Path) -> None:
+    for command in ("predict", "evaluate", "fit"):
+        said = relive(command, files / "a.csv", made)
+        assert said.code == 2
+        assert "a.csv is not a model but data: give the model first, then the data" in said.err
+
+
 def test_what_is_odd_is_said(relive: Command, files: Path, made: Path) -> None:
     x, _ = digits(7, n=3)
     np.savez("odd.npz", X=x, y=[7, 7, 7])

@@ -34,7 +34,8 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
     names = list(known)
     near = nearest(name, names)
     hint = "." if near is None else f": did you mean {near!r}?"
-    return InputError(f"unknown {kind} {name!r}{hint} Known: {', '.join(names)}")
+    listed = ", ".join(repr(name) if " " in name else name for name in names)
+    return InputError(f"unknown {kind} {name!r}{hint} Known: {listed}")
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

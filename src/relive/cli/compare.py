@@ -64,7 +64,7 @@ def command(
     """Run several methods on the same tasks and compare them: a table, and figures of accuracy over time and tasks.
 
     Finished runs are skipped; after an interrupt the same command resumes. A method is left out of scenarios in which
-    it does not work.
+    it does not work. If runs fail, the others are compared, and the exit code is 1.
     """
     from relive.experiments.compare import together
     from relive.experiments.sweep import specs_of
@@ -89,8 +89,10 @@ def command(
         raise InputError("there is nothing to run: none of the chosen methods works in the chosen scenarios")
     store = sweeping.make_store(runs_dir, taken_from)
     with sweeping.make_engine(engine, workers, scheduler) as chosen:
-        sweeping.sweep(specs, chosen, store, data_dir, quiet, snapshots=snapshots)
+        status = sweeping.sweep(specs, chosen, store, data_dir, quiet, snapshots=snapshots)
     results = [result for spec in specs if (result := store.load(spec)) is not None]
+    if not results:
+        sweeping.end(status)
     group = together(results, method)
     if output_format == "text":
         out.print(own_runs.as_text(group), soft_wrap=False)
@@ -103,3 +105,4 @@ def command(
     ):
         save(figure, folder, name)
         err.print(f"figure    {folder / name}.png")
+    sweeping.end(status)

@@ -71,6 +71,7 @@ def command(
     names = {"label": label, "x": x, "y": y}
 
     def asked(path: Path) -> tuple[_Asked, Samples]:
+        models.check_order(path)
         classifier = load(models.real(path), allow_code=allow_code)
         samples = models.read(
             data, classifier, needed=True, names=names, image=models.image_of(classifier), task_column=task_column

@@ -21,6 +21,7 @@ from relive.cli.fit_checks import (
     say_what_changes,
     shape_from,
     warn_of_forgetting,
+    warn_of_row_numbers,
     warn_of_small_classes,
 )
 from relive.cli.run import number, pairs
@@ -301,6 +302,8 @@ def _fit(
         if image is not None and not quiet:
             say_what_changes(data, image, new=old is None)
         samples = models.read(data, old, needed=True, names=names, image=image)
+        if old is None:
+            warn_of_row_numbers(samples, data)
         if old is not None:
             check_name(old, task)
         if old is not None and not again:

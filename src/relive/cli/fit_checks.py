@@ -37,6 +37,7 @@ def check_place(path: Path) -> None:
         raise InputError(f"cannot write {path}: there is no directory {path.parent}")
     if path.is_dir():
         raise InputError(f"{path} is a folder: MODEL is a file, such as model.safetensors")
+    models.check_order(path)
     if path.suffix != ".safetensors" and not path.exists():
         raise InputError(f"{path} does not end with .safetensors: give the model first, then the data")
 
@@ -116,6 +117,14 @@ def say_what_changes(folder: Path, image: tuple[int, ...], *, new: bool) -> None
         told.append(f"{found} → {image[0]} × {image[1]}")
     if told:
         note(f"images {', '.join(told)}" + ("; use --colour to keep colours, --size N to set the size" if new else ""))
+
+
+def warn_of_row_numbers(samples: Samples, data: Path) -> None:
+    """Name a column that only numbers the rows."""
+    from relive.data.readers.samples import counting_column
+
+    if (name := counting_column(samples)) is not None:
+        note(f"column {name!r} of {data} only numbers the rows, and is learned as a feature: better leave it out")
 
 
 def warn_of_small_classes(model: ContinualClassifier) -> None:

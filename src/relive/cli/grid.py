@@ -48,7 +48,7 @@ def command(
     specs = grid_specs(protocol, scenario, method)
     store = sweeping.make_store(runs_dir, taken_from)
     with sweeping.make_engine(engine, workers, scheduler) as chosen_engine:
-        sweeping.sweep(specs, chosen_engine, store, data_dir, quiet)
+        sweeping.end(sweeping.sweep(specs, chosen_engine, store, data_dir, quiet))
     results = [result for spec in specs if (result := store.load(spec)) is not None]
     chosen = best(results)
     table = Table(box=None, pad_edge=False, header_style="bold")

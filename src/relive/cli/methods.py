@@ -58,7 +58,8 @@ def command(
         what = facts.reference + (" (keeps data)" if facts.keeps_data else "")
         table.add_row(name, " ".join(facts.scenarios), published, what)
     out.print(table)
-    out.print(Text.assemble(("\nsettings", "bold"), " (--set NAME=VALUE, with their defaults)"))
+    if any(facts.settings for facts in listed.values()):
+        out.print(Text.assemble(("\nsettings", "bold"), " (--set NAME=VALUE, with their defaults)"))
     width = max(map(len, listed))
     for name, facts in listed.items():
         for setting in facts.settings:
@@ -70,7 +71,8 @@ def command(
             other = f" ({', '.join(others)})" if others else ""
             said = f"{name:<{width}} {setting.name}={setting.default:g}{other}"
             out.print(Text.assemble(f"  {said}  ", (setting.explain, "dim")))
-    out.print(
-        "\nsplit Class-IL: the paper's average accuracy in %, mean ± SEM of 20 runs; without SEM, from "
-        "another paper. XdG needs to know the task."
-    )
+    if not addresses:
+        out.print(
+            "\nsplit Class-IL: the paper's average accuracy in %, mean ± SEM of 20 runs; without SEM, from "
+            "another paper. XdG needs to know the task."
+        )

@@ -13,7 +13,7 @@ import typer
 from rich.table import Table
 
 from relive._util.errors import InputError, ReliveError
-from relive.cli.console import counted, out
+from relive.cli.console import counted, note, out
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,6 +46,7 @@ KEEP = Annotated[
     int | None,
     typer.Option(min=0, metavar="N", help="Keep the last N versions of MODEL next to it.", show_default="as before"),
 ]
+TABLES = (".csv", ".csv.gz", ".parquet", ".pq", ".npz")
 DEFAULTS = {"label": "label", "x": "X", "y": "y"}
 DATA_NOTE = "data      REAL SAMPLES are in this file: its method stores them, or they are waiting to be learned"
 NOTES = "fit"  # key of the model's notes on reading data and keeping versions
@@ -55,7 +56,14 @@ def answering(path: Path, *, allow_code: bool) -> Model:
     """Return the model in a file for prediction, if possible without torch, which takes seconds to import."""
     from relive.inference.opening import opened
 
+    check_order(path)
     return opened(path, allow_code=allow_code)[1]
+
+
+def check_order(path: Path) -> None:
+    """Refuse data in place of a model."""
+    if path.name.lower().endswith(TABLES) or path.is_dir():
+        raise InputError(f"{path} is not a model but data: give the model first, then the data")
 
 
 def real(path: Path) -> Path:
@@ -133,6 +141,7 @@ def read(
         The column with each sample's task.
     """
     from relive.data.readers.formats import read_any
+    from relive.data.readers.samples import arranged
 
     notes = fit_notes(model)
     chosen = {key: value or str(notes.get(key, DEFAULTS[key])) for key, value in names.items()}
@@ -143,16 +152,18 @@ def read(
     samples = read_any(
         path, needed=needed, image=image or (28, 28), task_column=task_column, text_labels=text, **chosen
     )
-    if model is not None:
-        _check(samples, model, path)
-    return samples
+    if model is None:
+        return samples
+    known = getattr(model, "feature_names_in_", None)
+    ordered = samples if known is None else arranged(samples, known.tolist(), str(path))
+    if ordered is not samples:
+        note(f"{path} has its columns in another order than this model: they are matched by name")
+    _check(ordered, model, path)
+    return ordered
 
 
 def _check(samples: Samples, model: Model, path: Path) -> None:
     """Refuse features that do not match the model's."""
-    known = getattr(model, "feature_names_in_", None)
-    if samples.names is not None and known is not None:
-        _check_names(list(samples.names), known.tolist(), path)
     if samples.x.shape[1] != model.n_features_in_:
         raise InputError(
             f"{path} has {samples.x.shape[1]} features, but this model was trained on {model.n_features_in_}"
@@ -164,29 +175,6 @@ def _check(samples: Samples, model: Model, path: Path) -> None:
         model.features_.check(samples.x)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
-
-
-def _check_names(found: list[str], known: list[str], path: Path) -> None:
-    missing = [name for name in known if name not in found]
-    foreign = [name for name in found if name not in known]
-    if missing:
-        raise InputError(
-            f"{path} has no column {missing[0]!r}, which this model was trained on"
-            + (f" ({len(missing)} such columns are missing)" if len(missing) > 1 else "")
-            + (f"; it has a column {foreign[0]!r} that the model does not know" if foreign else "")
-        )
-    if foreign:
-        raise InputError(
-            f"{path} has a column {foreign[0]!r} that this model was not trained on: leave it out, or pass "
-            "--label if it holds the labels"
-        )
-    for i, (name, right) in enumerate(zip(found, known, strict=True)):
-        if name != right:
-            raise InputError(
-                f"{path} has its columns in a different order: feature {i + 1} is {name!r}, but for this model "
-                f"it is {right!r}. Put the columns in the order "
-                f"{', '.join(known[:10])}{', …' if len(known) > 10 else ''}"
-            )
 
 
 def _shape(image: tuple[int, ...]) -> str:

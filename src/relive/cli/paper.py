@@ -60,8 +60,9 @@ def command(
     chosen_seeds = range(FIRST_SEED, FIRST_SEED + seeds)
     specs = cell_specs(protocol, scenario or list(SCENARIO_NAMES), methods, chosen_seeds, store, tuned)
     with sweeping.make_engine(engine, workers, scheduler) as chosen:
-        sweeping.sweep(specs, chosen, store, data_dir, quiet)
+        status = sweeping.sweep(specs, chosen, store, data_dir, quiet)
     show(protocol, store, tuned)
+    sweeping.end(status)
 
 
 def cell_specs(

@@ -15,7 +15,7 @@ from relive._util.console import shown
 from relive._util.errors import InputError, ReliveError, unknown
 from relive._util.files import write_atomic
 from relive.cli import models
-from relive.cli.console import err, json_text
+from relive.cli.console import err, json_text, note
 
 if TYPE_CHECKING:
     from relive.data.readers.samples import Array, Samples
@@ -40,6 +40,7 @@ REJECT = Annotated[
 ]
 PROBA = Annotated[bool, typer.Option("--proba", help="Also write the probability of every class.")]
 FORMATS = ("csv", "json")
+FEW_SCORES = 100  # held-out scores below which a share of 5 % is uncertain by about as much
 FORMULA = ("=", "+", "-", "@")  # how a formula starts in a spreadsheet
 
 EXAMPLES = """Examples:
@@ -88,6 +89,8 @@ def command(
     )
     with models.plain_errors():
         probabilities, refused = classifier.judged(samples.x, tasks_of_samples(classifier, samples, task), share)
+    if share and (n := len(classifier.asked_.scores)) < FEW_SCORES:
+        note(f"this model has only {n} held-out scores: it may refuse many more or fewer than {reject}")
     answers = classifier.classes_[probabilities.argmax(1)]
     said = spoken(answers, refused, classifier.labels_)
     text = _written(output_format, samples, said, classifier.classes_, probabilities if proba else None)

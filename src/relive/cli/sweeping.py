@@ -78,8 +78,8 @@ def sweep(
     quiet: bool,
     *,
     snapshots: bool = False,
-) -> None:
-    """Do all unfinished runs, showing progress; failures end the program with exit code 1."""
+) -> Status:
+    """Do all unfinished runs, showing progress, and return how it ended; failures are shown, each error once."""
     from relive.experiments.execute import check_runs
     from relive.experiments.sweep import Sweep
     from relive.experiments.worker import work
@@ -101,10 +101,20 @@ def sweep(
         kept = f"{done} finished of {total} runs{tasks} in {runs_dir}"
         err.print(f"stopped. Kept: {kept}; the same command resumes from there.")
         raise typer.Exit(130) from None
+    by_error: dict[str, list[str]] = {}
     for failure in status.failures:
-        err.say("failed:", f"{failure.spec.name}\n{failure.trace}", "bold red")
+        by_error.setdefault(failure.trace, []).append(failure.spec.name)
+    for trace, (name, *others) in by_error.items():
+        same = f"\n(the same error ended {', '.join(others)})" if others else ""
+        err.say("failed:", f"{name}\n{trace}{same}", "bold red")
     if status.failures:
         err.print(f"{len(status.failures)} of {status.total} runs failed, each twice; {status.done} are in {runs_dir}")
+    return status
+
+
+def end(status: Status) -> None:
+    """End the program with exit code 1 if runs failed."""
+    if status.failures:
         raise typer.Exit(1)
 
 

@@ -9,6 +9,7 @@ from relive.classifier.modelheader import Header, described
 from relive.inference.predictor import NeedsTorchError, checked
 
 if TYPE_CHECKING:
+    from relive.classifier.asked import Asked
     from relive.classifier.bookkeeping import Array
     from relive.classifier.choice import Choice
     from relive.classifier.features import Features
@@ -22,6 +23,7 @@ class Model(Protocol):
     n_features_in_: int
     features_: Features
     choice_: Choice
+    asked_: Asked
 
     @property
     def scenario(self) -> str:

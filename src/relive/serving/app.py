@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import orjson
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
@@ -76,4 +77,18 @@ def make_app(watched: Watched, limits: Limits, hosts: frozenset[str] | None, tok
         Route("/openapi.json", told(description)),
         Route("/docs", told(docs)),
     ]
-    return Starlette(routes=routes, middleware=[Middleware(Guard, hosts=hosts, token=token)])
+    return Starlette(
+        routes=routes,
+        middleware=[Middleware(Guard, hosts=hosts, token=token)],
+        exception_handlers={HTTPException: _no_such_address},
+    )
+
+
+async def _no_such_address(request: Request, error: Exception) -> Response:
+    """Answer as JSON that there is no such address, or that it takes other methods."""
+    assert isinstance(error, HTTPException)
+    allowed = (error.headers or {}).get("Allow", "")
+    why = f"use {allowed}, not {request.method}" if allowed else "see /docs for what is served"
+    answer = json_response({"error": f"{request.url.path}: {error.detail.lower()}; {why}"}, error.status_code)
+    answer.headers.update(error.headers or {})
+    return answer

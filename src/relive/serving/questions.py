@@ -15,6 +15,7 @@ from relive._util.errors import InputError
 from relive.classifier.bookkeeping import Array
 from relive.classifier.labels import spoken
 from relive.data.readers.plain_csv import samples_in
+from relive.data.readers.samples import arranged
 from relive.inference.opening import Model
 
 FIELDS = ("samples", "proba", "task", "reject")
@@ -85,8 +86,7 @@ def from_csv(body: bytes, asked: Mapping[str, str], model: Model, most: int) -> 
             "without missing values and without a label column"
         )
     known = getattr(model, "feature_names_in_", None)
-    if known is not None and list(samples.names or ()) != known.tolist():
-        raise InputError(f"the columns must be those that the model was trained on, in order: {', '.join(known)}")
+    samples = samples if known is None else arranged(samples, known.tolist(), "the body")
     names = {str(lesson.name): lesson.name for lesson in model.lessons_}
     given = list(samples.tasks) if samples.tasks is not None else asked.get("task")
     task = [names.get(t, t) for t in given] if isinstance(given, list) else names.get(given or "", given)

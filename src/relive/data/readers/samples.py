@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,40 @@ class Samples:
     files: tuple[str, ...] | None = None
     image: tuple[int, ...] | None = None
     tasks: tuple[Any, ...] | None = None
+
+
+def arranged(samples: Samples, known: Sequence[str], where: str) -> Samples:
+    """Return samples of a table with the columns that a model knows, in its order; refuse others, and missing ones."""
+    if samples.names is None or list(samples.names) == list(known):
+        return samples
+    place = {name: i for i, name in enumerate(samples.names)}
+    missing = [name for name in known if name not in place]
+    foreign = [name for name in samples.names if name not in set(known)]
+    if missing:
+        raise InputError(
+            f"{where} has no column {missing[0]!r}, which this model was trained on"
+            + (f" ({len(missing)} such columns are missing)" if len(missing) > 1 else "")
+            + (f"; it has a column {foreign[0]!r} that the model does not know" if foreign else "")
+        )
+    if foreign:
+        raise InputError(
+            f"{where} has a column {foreign[0]!r} that this model was not trained on: leave it out, or say that it "
+            "holds the labels or tasks"
+        )
+    return replace(samples, x=np.ascontiguousarray(samples.x[:, [place[name] for name in known]]), names=tuple(known))
+
+
+def counting_column(samples: Samples) -> str | None:
+    """Return the name of the first column that only numbers the rows, if there is one.
+
+    >>> counting_column(Samples(np.array([[0.5, 7], [0.1, 8], [0.9, 9]]), None, ("size", "row")))
+    'row'
+    """
+    if len(samples.x) < 3 or samples.names is None:
+        return None
+    counts = (np.diff(samples.x[:3].astype(np.float64), axis=0) == 1).all(0)  # few columns are left after three rows
+    counts[counts] = (np.diff(samples.x[:, counts].astype(np.float64), axis=0) == 1).all(0)
+    return next((name for name, is_count in zip(samples.names, counts, strict=True) if is_count), None)
 
 
 def check_shape(shape: tuple[int, ...], what: str) -> None:
