@@ -24,6 +24,12 @@ def random_features(x: Tensor, n: int) -> Tensor:
     return torch.relu(x @ weight + torch.randn(n, generator=rng, dtype=x.dtype))
 
 
+@pytest.fixture(autouse=True)
+def large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if 600 features were many."""
+    monkeypatch.setattr(ridge, "LARGE", 600)
+
+
 @pytest.fixture(scope="module", params=[600, 1200], ids=["few samples", "many samples"])
 def features(request: pytest.FixtureRequest) -> Scaled:
     """The digits through 660 random features: the evidence decides with 600 samples, cross-validation with 1,200."""

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from relive.methods.catalogue import METHODS
 from relive.methods.closed_form import ClosedForm
-from relive.methods.ridge import FLOOR, best_fit, estimate, fit, targets_variance
+from relive.methods.ridge import FLOOR, best_fit, fit, targets_variance
 from relive.methods.scaled import Scaled
 from relive.networks import Sizes
 from relive.networks.encoders import encoder_size
@@ -45,12 +45,11 @@ class Analytic(ClosedForm):
         return width_within(self.numbers, sizes, forgettable=forgettable)
 
     def readout(self) -> tuple[Tensor, Tensor]:
-        return ridge_readout(self.scaled(), self.ridge, self.roughly_)
+        return ridge_readout(self.scaled(), self.ridge)
 
 
-def ridge_readout(features: Scaled, ridge: float = 0.0, roughly: bool = False) -> tuple[Tensor, Tensor]:
-    """Return weights (classes, features) and biases (classes,) for a strength, or the best one, or roughly that."""
-    ridge = ridge or (estimate(features) if roughly else 0.0)
+def ridge_readout(features: Scaled, ridge: float = 0.0) -> tuple[Tensor, Tensor]:
+    """Return weights (classes, features) and biases (classes,) for a given strength, or the best one."""
     best = fit(features, ridge) if ridge else best_fit(features)[1]
     sigma2 = (best.residual + FLOOR) * max(targets_variance(features), 1e-12) / len(features.share)
     weight = features.axes.unscaled(best.weight.T) / sigma2  # (classes, features)

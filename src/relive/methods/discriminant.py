@@ -87,7 +87,7 @@ class Discriminant(ClosedForm):
     def readout(self) -> tuple[Tensor, Tensor]:
         features = self.scaled()
         if not self.n_inputs_:
-            return ridge_readout(features, roughly=self.roughly_)
+            return ridge_readout(features)
         return linear_discriminant(features, chosen_ridge(features, self.roughly_))
 
     @torch.no_grad()
