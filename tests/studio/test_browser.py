@@ -115,7 +115,7 @@ def test_runs_are_started_from_the_form_stopped_and_gone_on_with(looked: Served,
     visit.page.get_by_text("task 1 of 5").first.wait_for()
     visit.page.get_by_role("button", name="Stop").click()
     visit.page.get_by_role("row", name="stopped").wait_for()
-    visit.page.get_by_role("button", name="Go on").click()
+    visit.page.get_by_role("button", name="Resume").click()
     visit.page.get_by_role("button", name="Stop").click()
     visit.page.get_by_role("row", name="stopped").wait_for()
 
@@ -141,7 +141,7 @@ def test_the_matrix_plays_and_a_cell_shows_what_was_wrong(looked: Served, visit:
     cells.nth(10).wait_for()
     visit.page.get_by_role("slider").fill("5")
     visit.page.get_by_role("button", name="after task 5, on task 1: 0.0 %").first.press("Enter")
-    visit.page.get_by_text("48 of 48 test samples are wrong").wait_for()
+    visit.page.get_by_text("48 of 48 test samples are misclassified").wait_for()
     assert visit.page.locator(".pictures canvas").count() == 24
     assert visit.page.get_by_text("0 → ").count() > 0
 
@@ -189,7 +189,7 @@ def test_a_digit_is_drawn_and_two_networks_answer(looked: Served, visit: Visit) 
     none, rtf = visit.page.locator(".answer").all_inner_texts()
     assert none in ("8", "9")  # the digits that it learned last
     assert rtf == "0"
-    assert visit.page.get_by_label("the drawing, drawn again by the network").count() == 1
+    assert visit.page.get_by_label("the drawing as the network reconstructs it").count() == 1
     visit.page.get_by_role("button", name="Clear").click()
     assert visit.page.locator(".answer").count() == 0
 
@@ -202,12 +202,12 @@ def test_in_task_il_the_task_is_given_with_the_drawing(looked: Served, visit: Vi
     choice.select_option(label=choice.locator("option", has_text="SLDA").inner_text())
     page.get_by_label("the task whose classes").select_option(label="task 2")
     draw_nought(page)
-    page.get_by_label("SLDA says").wait_for()
-    assert page.get_by_label("SLDA says").inner_text() in ("2", "3")
+    page.get_by_label("SLDA predicts").wait_for()
+    assert page.get_by_label("SLDA predicts").inner_text() in ("2", "3")
     page.get_by_role("slider").fill("1")
-    assert page.get_by_label("SLDA says").inner_text() == "?"
+    assert page.get_by_label("SLDA predicts").inner_text() == "?"
     page.get_by_label("the task whose classes").select_option(label="task 1")
-    page.get_by_label("SLDA says").get_by_text("0", exact=True).wait_for()
+    page.get_by_label("SLDA predicts").get_by_text("0", exact=True).wait_for()
 
 
 def test_a_model_is_taught_asked_made_to_forget_and_rolled_back(looked: Served, visit: Visit, tmp_path: Path) -> None:
@@ -225,7 +225,7 @@ def test_a_model_is_taught_asked_made_to_forget_and_rolled_back(looked: Served, 
     page.get_by_label("Name of the new model").fill("flowers")
     page.get_by_label("Method").select_option("slda")
     page.get_by_label("Choose a file").set_input_files(tmp_path / "spring.csv")
-    expect(page.get_by_label("Column of labels")).to_have_value("species")
+    expect(page.get_by_label("Label column")).to_have_value("species")
     page.get_by_role("button", name="Teach").click()
     page.get_by_role("heading", name="Learned").wait_for()
     page.get_by_role("row", name="tulip").wait_for()
@@ -233,10 +233,10 @@ def test_a_model_is_taught_asked_made_to_forget_and_rolled_back(looked: Served, 
     page.get_by_role("button", name="Teach").click()
     page.get_by_role("row", name="<b>iris</b>").wait_for()
     page.get_by_role("button", name="Evaluate").click()
-    page.get_by_role("heading", name="How good it is").wait_for()
+    page.get_by_role("heading", name="Accuracy").wait_for()
     assert float(page.locator(".big-number").inner_text().split()[0]) > 80
     page.get_by_role("button", name="Predict").click()
-    page.get_by_text("60 answers").wait_for()
+    page.get_by_text("60 predictions").wait_for()
     page.get_by_role("button", name="Forget rose").click()
     page.get_by_role("heading", name="Forgotten").wait_for()
     page.get_by_role("row", name="aster").wait_for()
@@ -287,7 +287,7 @@ def test_any_runs_are_ticked_compared_kept_as_an_address_and_exported(
     other = Visit(browser, looked, address=page.url)  # who has the address, and not the token yet
     other.page.get_by_label("or paste it here").fill("http://127.0.0.1/")
     other.page.get_by_role("button", name="Open").click()
-    other.page.get_by_text("There is no token in it").wait_for()
+    other.page.get_by_text("No token found").wait_for()
     other.page.get_by_label("or paste it here").fill(looked.address)
     other.page.get_by_role("button", name="Open").click()
     other.page.get_by_role("heading", name="2 runs").wait_for()
@@ -308,8 +308,8 @@ def test_what_a_form_asks_for_is_copied_and_not_started(looked: Served, visit: V
     page = visit.page
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.get_by_text("Start runs").click()
-    page.get_by_label("How often").select_option("many")
-    page.get_by_label("How many seeds").fill("3")
+    page.get_by_label("Repeats").select_option("many")
+    page.get_by_label("Number of seeds").fill("3")
     page.get_by_role("button", name="Copy as command").first.click()
     wanted = "relive compare --dataset digits --scenario class --method none --method rtf --seeds 3 --iters 300"
     assert copied(page) == wanted

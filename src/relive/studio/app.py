@@ -1,4 +1,4 @@
-"""The addresses of the studio: the page, and below /api/ what it asks for, which needs the token."""
+"""The studio's routes: the page's files, and the API below /api/, which needs the token."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ from relive.studio.models import Models
 from relive.studio.ready import Ready
 from relive.studio.runs import Runs
 
-BODY = 1_000_000  # bytes that a request may send, but for uploads
-SIDE = 64  # pixels of a drawing
-MOST_CHOSEN = 200  # runs that are compared at once, by hand
+BODY = 1_000_000  # bytes of a request's body, uploads excepted
+SIDE = 64  # pixels along each side of a drawing
+MOST_CHOSEN = 200  # runs that may be chosen for one comparison
 KINDS = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 SAFE = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
@@ -59,7 +59,7 @@ class Places:
 
 
 class SafeHeaders:
-    """Puts the headers on every answer that keep a browser from doing more than the page needs."""
+    """Adds headers to every response that keep the browser from doing more than the page needs."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -74,7 +74,7 @@ class SafeHeaders:
 
 
 class Studio:
-    """What answers the page.
+    """The application behind the page.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ class Studio:
 
     @contextlib.asynccontextmanager
     async def lifespan(self, app: Starlette) -> AsyncIterator[None]:
-        """Watch the store while the server runs, and stop what was started when it ends."""
+        """Watch the store while the server runs, and stop the started commands when it ends."""
         watching = asyncio.create_task(self.hub.watch())
         await self.ready.warm_up()
         try:
@@ -103,7 +103,7 @@ class Studio:
             await self.hub.jobs.stop_all()
 
     def routes(self) -> list[Route]:
-        """Return the addresses below /api/."""
+        """Return the routes below /api/."""
         return [
             Route("/api/events", told(self.events)),
             Route("/api/catalogue", told(self.catalogue)),
@@ -122,44 +122,44 @@ class Studio:
         ]
 
     async def events(self, request: Request) -> Response:
-        """Stream what happens."""
+        """Stream the state and its changes as server-sent events."""
         self.hub.check_room()
         return StreamingResponse(
             self.hub.stream(), media_type="text/event-stream", headers={"Cache-Control": "no-store"}
         )
 
     async def catalogue(self, request: Request) -> Response:
-        """Return what forms offer."""
+        """Return the choices that forms offer."""
         return json_response(choices.catalogue())
 
     async def start(self, request: Request) -> Response:
-        """Start what a form asks for."""
+        """Start the runs that a form asks for."""
         form = await read_json(request)
         specs = await asyncio.to_thread(choices.specs_from, form)
-        if len(specs) == 1 or form.get("seeds") is None:  # the same seed for some methods: a run each, side by side
+        if len(specs) == 1 or form.get("seeds") is None:  # one seed: a process per method, side by side
             return self._started([self._run(spec) for spec in specs])
         words = compare_words(specs)
         names = [spec.name for spec in specs]
         return self._started([self._job(words, as_command(words), names)])
 
     async def programs(self, request: Request) -> Response:
-        """Return runs that are known, or those that a form asks for, as commands and as Python; nothing is started."""
+        """Return known runs, or those that a form asks for, as commands and as Python; nothing is started."""
         asked = await read_json(request)
         if isinstance(asked, dict) and "runs" in asked:
             specs = [result.spec for result in (await self._results(asked)).values() if result is not None]
         else:
             specs = await asyncio.to_thread(choices.specs_from, asked)
         if not specs:
-            raise RefusedError(404, "there are no such runs")
+            raise RefusedError(404, "none of these runs is known and finished")
         return json_response({"command": as_command(*words_of(specs)), "python": as_python(*specs)})
 
     async def first(self, request: Request) -> Response:
-        """Start fine-tuning and replay side by side, as a visitor's first look."""
+        """Start the demo: fine-tuning and replay side by side."""
         specs = await asyncio.to_thread(first_specs)
         return self._started([self._run(spec) for spec in specs])
 
     async def go_on(self, request: Request) -> Response:
-        """Go on with a run that was stopped."""
+        """Resume a run that was stopped."""
         spec = await asyncio.to_thread(self.runs.spec, request.path_params["name"])
         if spec is None:
             raise RefusedError(404, "there is no such run")
@@ -171,11 +171,11 @@ class Studio:
         return json_response({})
 
     async def run(self, request: Request) -> Response:
-        """Return everything that is known of a run."""
+        """Return everything that is known about a run."""
         return json_response(await asyncio.to_thread(self._about, request.path_params["name"]))
 
     async def wrong(self, request: Request) -> Response:
-        """Return what a run got wrong on a task, after another."""
+        """Return the test samples of one task that a run misclassifies after another."""
         seen, after = self._seen(request.path_params["name"]), number_in(request, "after")
         question = self.looker.wrong, seen, after, number_in(request, "task")
         return json_response(await self.looker.answer(*question))
@@ -187,7 +187,7 @@ class Studio:
         return json_response(await self.looker.answer(*question))
 
     async def draw(self, request: Request) -> Response:
-        """Return what snapshots say of a drawing: SIDE × SIDE bytes in base64, names of some runs, and a task."""
+        """Return what the snapshots of some runs predict for a drawing, SIDE × SIDE bytes in base64."""
         asked = await read_json(request)
         names = asked.get("runs") if isinstance(asked, dict) else None
         if not isinstance(names, list) or not 1 <= len(names) <= 4:
@@ -211,18 +211,18 @@ class Studio:
         return json_response(await asyncio.to_thread(self.comparer.everything, version))
 
     async def chosen(self, request: Request) -> Response:
-        """Return any finished runs side by side; those that are not there are named."""
+        """Return chosen runs side by side, and the names of those that are missing or not finished."""
         found = await self._results(await read_json(request), MOST_CHOSEN)
         groups = await asyncio.to_thread(comparing.chosen, [result for result in found.values() if result is not None])
         return json_response({"groups": groups, "missing": [name for name, result in found.items() if result is None]})
 
     async def _results(self, asked: Any, most: int | None = None) -> dict[str, RunResult | None]:
-        """Return the results of the runs that are named, None of those that are not done or not known."""
+        """Return the results of the named runs; None for one that is unknown or not finished."""
         names = asked.get("runs") if isinstance(asked, dict) else None
         if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
-            raise InputError('"runs" must be a list of names of runs')
+            raise InputError('"runs" must be a list of run names')
         if most is not None and len(names) > most:
-            raise InputError(f"{len(names)} runs are too many to look at: {most} at most")
+            raise InputError(f"{len(names)} runs are too many to compare: choose at most {most}")
         return await asyncio.to_thread(lambda: {name: self.runs.result(name) for name in names})
 
     def _seen(self, name: Any) -> Seen:
@@ -260,12 +260,12 @@ class Studio:
 
 
 def first_specs(dataset: str = "digits") -> list[RunSpec]:
-    """Return what a visitor sees first: fine-tuning and replay, side by side."""
+    """Return the runs of the demo: fine-tuning and replay, side by side."""
     return choices.specs_from(choices.FIRST | {"dataset": dataset} | choices.FIRST_SIZES[dataset])
 
 
 def number_in(request: Request, name: str, usual: int | None = None) -> int:
-    """Return a whole number from the address, such as ``?after=2``."""
+    """Return a whole number from the query string, such as ``?after=2``."""
     text = request.query_params.get(name, "" if usual is None else str(usual))
     if not (text.isascii() and text.isdecimal() and len(text) < 6):
         raise InputError(f"{name} = {text!r}: it must be a whole number")
@@ -276,7 +276,7 @@ async def read_json(request: Request) -> Any:
     """Return a request's body, which must be JSON."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
-        raise RefusedError(415, "send application/json, and say so in Content-Type")
+        raise RefusedError(415, "send JSON, with Content-Type: application/json")
     try:
         return orjson.loads(await body_of(request, BODY))
     except orjson.JSONDecodeError as error:
@@ -284,7 +284,7 @@ async def read_json(request: Request) -> Any:
 
 
 def page_routes() -> list[Route]:
-    """Return the addresses of the page's files, read once: no request reaches the file system."""
+    """Return the routes of the page's files, which are read once: no request reaches the file system."""
     folder = files("relive.studio") / "static"
     contents = {item.name: item.read_bytes() for item in folder.iterdir() if item.is_file()}
 
@@ -304,16 +304,16 @@ def page_routes() -> list[Route]:
 
 
 def make_app(places: Places, hosts: frozenset[str] | None, token: str) -> Starlette:
-    """Return what answers requests.
+    """Return the ASGI application.
 
     Parameters
     ----------
     places
         Where runs, model files and data are.
     hosts
-        Names of this machine that a request may be for; None for any.
+        Host names that a request may be for; None for any.
     token
-        What requests below /api/ must have.
+        The token that requests below /api/ must carry.
     """
     studio = Studio(places)
     guard = Middleware(Guard, hosts=hosts, token=token, is_open=lambda path: not path.startswith("/api/"))

@@ -1,4 +1,4 @@
-"""What a form offers, from the catalogues, and the specs that a filled-in form means. Only names are taken."""
+"""What forms offer, from the catalogues, and the specs of a filled-in form. Only catalogue names are accepted."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from relive.report import style
 
 FIELDS = ("methods", "scenario", "dataset", "protocol", "seed", "seeds", "encoder", "optimizer", "fidelity", "settings")
 NUMBERS = ("tasks", "iters", "learning_rate", "hidden", "batch_size", "latent")
-MOST_RUNS = 200  # that one form may ask for
-# A visitor's first look: small enough for a minute, with the classes in order and a generator of full weight.
+MOST_RUNS = 200  # per form
+# The demo: small enough for a minute, with the classes in order and the generator's loss at full weight.
 FIRST = {"methods": ["none", "rtf"], "scenario": "class", "protocol": "split", "seed": 1, "fidelity": "as_written"}
 FIRST_SIZES = {"digits": {"iters": 500, "hidden": 200, "latent": 50}, "mnist": {"iters": 500}}
 
@@ -67,11 +67,11 @@ def _setting(setting: Setting) -> dict[str, Any]:
 def specs_from(form: Any) -> list[RunSpec]:
     """Return the runs that a form asks for.
 
-    Names must be those of catalogues: an address (``my_file.py:MyMethod``) or a path would have this server run or read
-    what a request names. The command line takes them.
+    Names must be in the catalogues: an address (``my_file.py:MyMethod``) or a path would let a request choose what this
+    server runs or reads. The command line accepts both.
     """
     if not isinstance(form, dict):
-        raise InputError("the body must be an object: what is to be run")
+        raise InputError("the body must be a JSON object that describes the runs")
     for name in form:
         if name not in (*FIELDS, *NUMBERS):
             raise unknown("field", str(name), (*FIELDS, *NUMBERS))
@@ -89,10 +89,10 @@ def specs_from(form: Any) -> list[RunSpec]:
             given[kind] = _known(kind, form[kind], names)
     settings = form.get("settings") or {}
     if not isinstance(settings, dict) or (settings and len(methods) > 1):
-        raise InputError('"settings" are numbers by name, and of one method alone')
+        raise InputError('"settings" must map names to numbers, and needs exactly one method')
     seeds = _seeds(form)
     if len(methods) * len(seeds) > MOST_RUNS:
-        raise InputError(f"{len(methods) * len(seeds)} runs are too many at a time: {MOST_RUNS} at most")
+        raise InputError(f"{len(methods) * len(seeds)} runs are too many at once: ask for at most {MOST_RUNS}")
     return [
         make_spec(protocol, scenario, method, dataset=dataset, seed=seed, settings=settings, **given)
         for method in methods
@@ -101,7 +101,7 @@ def specs_from(form: Any) -> list[RunSpec]:
 
 
 def _seeds(form: Mapping[str, Any]) -> list[int]:
-    """Return the one seed that was given, or as many as were asked for, from 1 as ``relive compare`` has them."""
+    """Return the given seed, or seeds 1 to n as ``relive compare`` uses them."""
     if form.get("seeds") is None:
         return [form.get("seed", 0)]
     n = form["seeds"]

@@ -15,7 +15,7 @@ PARTS = ("encoder", "optimizer", "device")
 
 
 def run_words(spec: RunSpec) -> list[str]:
-    """Return what follows ``relive`` on the command line to do this run.
+    """Return the arguments with which ``relive`` does this run.
 
     >>> from relive.experiments.spec import make_spec
     >>> " ".join(run_words(make_spec("split", "task", "si", dataset="digits", iters=300, settings={"c": 0.5})))
@@ -34,7 +34,7 @@ def run_words(spec: RunSpec) -> list[str]:
 
 
 def compare_words(specs: Sequence[RunSpec]) -> list[str]:
-    """Return what follows ``relive`` to compare methods; the specs differ in method, scenario and seed alone."""
+    """Return the arguments with which ``relive`` compares methods; specs differ only in method, scenario and seed."""
     first = specs[0]
     words = ["compare", "--dataset", first.dataset, *(["--protocol", first.protocol] * (first.protocol != "split"))]
     for option, values in (("--scenario", [s.scenario for s in specs]), ("--method", [s.method for s in specs])):
@@ -44,7 +44,7 @@ def compare_words(specs: Sequence[RunSpec]) -> list[str]:
 
 
 def words_of(specs: Sequence[RunSpec]) -> list[list[str]]:
-    """Return the commands that do these runs: one comparison where that means the same runs, else one for each."""
+    """Return the commands that do these runs: one comparison if it does exactly these, else one each."""
     words = compare_words(specs)
     first, usual = specs[0], _usual(specs[0])
     given = {name: getattr(first, name) for name in (*SIZES, *PARTS) if getattr(first, name) != getattr(usual, name)}
@@ -55,19 +55,19 @@ def words_of(specs: Sequence[RunSpec]) -> list[list[str]]:
         range(1, len({spec.seed for spec in specs}) + 1),
         dataset=first.dataset,
         fidelity=name_of(first.fidelity).partition(",")[0],
-        **{name: value for name, value in given.items() if name != "threads"},  # which a comparison is not told
+        **{name: value for name, value in given.items() if name != "threads"},  # not an option of `relive compare`
     )
     same = {spec.name for spec in asked} == {spec.name for spec in specs}
     return [words] if same and len(specs) > 1 else [run_words(spec) for spec in specs]
 
 
 def as_command(*commands: Sequence[str]) -> str:
-    """Return commands as they are typed, each on a line."""
+    """Return commands as they are typed, one per line."""
     return "\n".join(shlex.join(["relive", *words]) for words in commands)
 
 
 def as_python(*specs: RunSpec) -> str:
-    """Return a program that does runs, and prints the average accuracy of each."""
+    """Return a program that does the runs and prints the average accuracy of each."""
     plain = all(spec.fidelity in FIDELITIES.values() for spec in specs)
     imports = f"from relive import {'' if plain else 'Fidelity, '}make_spec, run\n\n"
     if len(specs) == 1:
@@ -78,7 +78,7 @@ def as_python(*specs: RunSpec) -> str:
 
 
 def _made(spec: RunSpec) -> str:
-    """Return how Python makes a spec, with nothing said that is usual."""
+    """Return the Python expression that makes a spec, without arguments at their defaults."""
     usual = _usual(spec)
     given: dict[str, Any] = {"dataset": spec.dataset, "seed": spec.seed}
     given |= {name: getattr(spec, name) for name in (*SIZES, *PARTS) if getattr(spec, name) != getattr(usual, name)}
@@ -92,12 +92,12 @@ def _made(spec: RunSpec) -> str:
 
 
 def _usual(spec: RunSpec) -> RunSpec:
-    """Return what the command would do if nothing but the names were given."""
+    """Return the spec with everything but the names at its default."""
     return make_spec(spec.protocol, spec.scenario, spec.method, dataset="digits")
 
 
 def _rest(spec: RunSpec, usual: RunSpec) -> list[str]:
-    """Return the options for what differs from the usual, that ``run`` and ``compare`` share."""
+    """Return the options shared by ``run`` and ``compare`` that differ from their defaults."""
     words: list[str] = []
     for name in (*SIZES, *PARTS):
         value = getattr(spec, name)

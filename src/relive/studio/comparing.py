@@ -1,4 +1,4 @@
-"""Finished runs side by side, and beside the paper's numbers, as plain values: the report's tables, told to a page."""
+"""Finished runs side by side, and beside the paper's numbers, as plain values: the report's tables for the page."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from relive.studio.commands import as_command
 
 
 def chosen(results: Sequence[RunResult]) -> list[dict[str, Any]]:
-    """Return some runs side by side, whatever they are: those that learned the same tasks are compared."""
+    """Return any runs side by side; those that learned the same tasks are compared."""
     return [_group(group) for group in side_by_side(results)]
 
 
 class Comparer:
-    """Compares the finished runs of a store; as long as these stay the same, they are read once.
+    """Compares the finished runs of a store, and reads them again only when they change.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class Comparer:
         self._kept: tuple[object, dict[str, Any]] = (None, {})
 
     def everything(self, version: object) -> dict[str, Any]:
-        """Return all comparisons; ``version`` tells whether the runs are those of before."""
+        """Return all comparisons, computed again only when ``version`` changes."""
         with self._lock:
             if self._kept[0] != version:
                 self._kept = version, self._compared()
@@ -142,7 +142,7 @@ def _cell(cell: Compared | None) -> dict[str, Any] | None:
 
 
 def _searches(results: list[RunResult]) -> list[dict[str, Any]]:
-    """Return every grid search: what was tried, and how good it was."""
+    """Return every grid search: the settings tried, and the accuracy of each."""
     found = []
     for protocol in PROTOCOL_NAMES:
         for (scenario, method), runs in searched(results, protocol).items():

@@ -1,4 +1,4 @@
-"""A drawing becomes a picture as the networks have learned them: cut out, brought to size, and put in the middle."""
+"""Turn a drawing into a picture like those the networks learned: cropped, resized and centred."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from PIL import Image
 
 from relive._util.errors import InputError
 
-INK = 20  # brightness from which a pixel is drawn on
-SMALL = 16  # pictures up to this height are filled by their digits, larger ones have a margin, as MNIST's
+INK = 20  # brightness above which a pixel counts as drawn
+SMALL = 16  # up to this height a digit fills its picture; larger ones have a margin, like MNIST's
 MARGIN = 1 / 7  # on each side
 
 
 def prepared(drawing: npt.NDArray[np.uint8], shape: tuple[int, int]) -> npt.NDArray[np.float64]:
-    """Return a drawing, white on black, as a picture of that shape with numbers in [0, 1].
+    """Return a drawing, white on black, as a picture of that shape with values in [0, 1].
 
-    As MNIST was made: what is drawn is brought to a box, its proportions kept, and its centre of mass put into the
-    middle. The small digits of scikit-learn have no margin.
+    As in MNIST, the strokes are scaled to fit a box, proportions kept, and their centre of mass is moved to the middle.
+    The small digits of scikit-learn have no margin.
 
     >>> drawing = np.zeros((64, 64), np.uint8)
     >>> drawing[10:50, 30:34] = 255
@@ -40,6 +40,6 @@ def prepared(drawing: npt.NDArray[np.uint8], shape: tuple[int, int]) -> npt.NDAr
 
 
 def _start(weights: npt.NDArray[np.float64], full: int) -> int:
-    """Return where to begin so that the centre of mass is in the middle, as far as there is room."""
+    """Return the first index that puts the centre of mass in the middle, as far as there is room."""
     centre = float((weights * (np.arange(len(weights)) + 0.5)).sum() / weights.sum())
     return int(np.clip(round(full / 2 - centre), 0, full - len(weights)))

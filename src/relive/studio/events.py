@@ -1,4 +1,4 @@
-"""What happens, as server-sent events: everything at first, then what is new, one message for all who watch."""
+"""Server-sent events: the whole state first, then what changed, as one message for all clients."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from relive.studio.jobs import Job, Jobs
 from relive.studio.ready import Ready
 from relive.studio.runs import News, Runs
 
-TICK, IDLE = 0.4, 2.0  # seconds between two looks at the store, with and without somebody who watches
-HEARTBEAT = 15.0  # seconds after which a silent stream says that it is there
-MOST_CLIENTS, MOST_BEHIND = 300, 64  # watchers at a time; messages that one of them may be behind
+TICK, IDLE = 0.4, 2.0  # seconds between two scans of the store, with and without clients
+HEARTBEAT = 15.0  # seconds of silence after which a stream sends a comment
+MOST_CLIENTS, MOST_BEHIND = 300, 64  # clients at a time; messages that one may lag behind
 
 
 class Hub:
-    """Looks at the store, and tells all who watch.
+    """Scans the store, and sends what changed to all clients.
 
     Parameters
     ----------
@@ -34,14 +34,14 @@ class Hub:
         self.runs = runs
         self.jobs = Jobs(ready, self._job_changed)
         self.clients: set[asyncio.Queue[bytes]] = set()
-        self.looked = asyncio.Event()  # set once everything was read
+        self.looked = asyncio.Event()  # set once every run has been read
 
     async def watch(self) -> None:
-        """Look again and again, until cancelled."""
+        """Scan repeatedly, until cancelled."""
         while True:
             try:
                 news = await asyncio.to_thread(self.runs.look)
-            except Exception as error:  # whatever lies in the directory, the next look may go well
+            except Exception as error:  # whatever is in the directory, the next scan may succeed
                 self._tell({"problem": f"cannot read the runs: {error}"})
                 news = News()
             if news.rows or news.live or news.gone:
@@ -61,7 +61,7 @@ class Hub:
         for queue in list(self.clients):
             try:
                 queue.put_nowait(message)
-            except asyncio.QueueFull:  # it is too slow: it ends, and may come back for everything
+            except asyncio.QueueFull:  # too slow: its stream ends, and it may reconnect for the whole state
                 self.clients.discard(queue)
                 with contextlib.suppress(asyncio.QueueEmpty):
                     while True:
@@ -69,12 +69,12 @@ class Hub:
                 queue.put_nowait(b"")
 
     def check_room(self) -> None:
-        """Refuse one watcher too many."""
+        """Refuse a client beyond the limit."""
         if len(self.clients) >= MOST_CLIENTS:
-            raise RefusedError(503, f"{MOST_CLIENTS} pages are watching already: close some of them")
+            raise RefusedError(503, f"{MOST_CLIENTS} pages are connected already: close some of them")
 
     async def stream(self) -> AsyncIterator[bytes]:
-        """Yield everything, then what is new, to one watcher."""
+        """Yield the whole state, then what changed, to one client."""
         queue: asyncio.Queue[bytes] = asyncio.Queue(MOST_BEHIND)
         self.clients.add(queue)
         try:

@@ -1,4 +1,4 @@
-"""Commands that the page has started: processes of their own, as many at a time as there are cores."""
+"""Commands started from the page, each in its own process, as many at a time as there are cores."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from typing import Any
 from relive._util.errors import InputError
 from relive.studio.ready import NOWHERE, Ready, ended
 
-TAIL = 20_000  # characters of what a command says that are kept
-MOST = 100  # jobs that are remembered, and that may wait
+TAIL = 20_000  # characters of a command's stderr that are kept
+MOST = 100  # jobs that are remembered, and that may wait or run
 PATIENCE = 10.0  # seconds that a command has to end after an interrupt
 
 
 @dataclass
 class Job:
-    """A command: what it is, how it stands, and what it has said on stderr."""
+    """A command: its arguments, its state, and its stderr."""
 
     number: int
     words: list[str]
@@ -54,7 +54,7 @@ class Jobs:
     ready
         Starts them.
     changed
-        Is called with a job when something about it is new.
+        Called with a job whenever it changes.
     at_once
         How many may run at a time.
     """
@@ -68,9 +68,9 @@ class Jobs:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def start(self, words: Sequence[str], title: str, runs: Sequence[str] = ()) -> Job:
-        """Start a command of ``relive``, or have it wait for its turn."""
+        """Start a command of ``relive``, or queue it."""
         if sum(job.state in ("waiting", "running") for job in self.all.values()) >= MOST:
-            raise InputError(f"{MOST} commands are waiting already: let some of them end first")
+            raise InputError(f"{MOST} commands are waiting or running already: let some of them end first")
         job = Job(next(self._numbers), list(words), title, list(runs))
         self.all[job.number] = job
         over = [n for n, other in self.all.items() if other.state not in ("waiting", "running")]
@@ -93,7 +93,7 @@ class Jobs:
                 job.process = await self._ready.start(job.words, Path(), NOWHERE, err)
                 job.state = "running"
                 self.changed(job)
-                if job.stopping:  # meanwhile: nothing is done yet
+                if job.stopping:  # while it was starting: there is nothing to keep yet
                     job.process.kill()
                 code = await ended(job.process)
                 job.said = err.read_text(errors="replace")[-TAIL:] if err.exists() else ""
@@ -111,7 +111,7 @@ class Jobs:
                 os.kill(job.process.pid, signal.SIGINT)
 
     async def stop_all(self) -> None:
-        """Interrupt all commands, and wait for their ends."""
+        """Interrupt all commands, and wait for them to end."""
         for number in self.all:
             self.stop(number)
         if self._tasks:

@@ -1,4 +1,4 @@
-"""Looking into a run's snapshots: what they got wrong, what they replay, what they say of a drawing."""
+"""Looking into a run's snapshots: what they misclassify, what they replay, what they predict for a drawing."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ if TYPE_CHECKING:
     from relive.inference.opening import Model
 
 Array = npt.NDArray[Any]
-SHOWN = 24  # wrong samples
-REPLAYED, BY_CLASS = 600, 14  # samples that a network is asked for, and how many of each class are shown
+SHOWN = 24  # misclassified samples
+REPLAYED, BY_CLASS = 600, 14  # samples to generate, and how many of each class are shown
 ON_MAP, FOR_AXES = 250, 1500  # dots of each kind, and real samples that decide the map's axes
-NO_SNAPSHOT = "this run has no model file of that moment: do it with --snapshots, as the form here does"
+NO_SNAPSHOT = "this run has no snapshot after that task: run it with --snapshots, as the form here does"
 
 
 @dataclass(frozen=True)
 class Seen:
-    """A run that is looked at: its spec, and its directory."""
+    """A run to look into: its spec and its directory."""
 
     spec: RunSpec
     directory: Path
 
 
 class Looker:
-    """Answers questions about snapshots, one at a time, and keeps what it has read for the next.
+    """Answers questions about snapshots, one at a time, and caches what it has read.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class Looker:
         self._full_models = lru_cache(24)(_full_model)
 
     async def answer(self, question: Callable[..., dict[str, Any]], *about: object) -> dict[str, Any]:
-        """Answer a question, one of this object's, in another thread while no other is answered."""
+        """Answer a question, a method of this object, in another thread, one at a time."""
 
         def alone() -> dict[str, Any]:
             with self._lock:
@@ -75,13 +75,13 @@ class Looker:
         return path, path.stat().st_mtime_ns
 
     def wrong(self, run: Seen, after: int, on: int) -> dict[str, Any]:
-        """Return test samples of a task that a run got wrong after another, and what it said."""
+        """Return the test samples of a task that a run misclassifies after another, and its predictions."""
         model, tasks = self._models(*self._at(run, after)), self._tasks(*_key(run.spec))
         if not 0 <= on < len(tasks):
             raise InputError(f"there is no task {on + 1}: the run has {len(tasks)}")
         task, scenario = tasks[on], SCENARIOS[run.spec.scenario]
         if scenario.needs_task and on > after:
-            raise InputError("this task was not learned yet, and in Task-IL nothing else is asked about it")
+            raise InputError("this task was not learned yet: in Task-IL choose one that was")
         x = task.test.inputs(slice(None)).numpy()
         truth = np.array(_names(task, run.spec))[task.test.labels.numpy()]
         probabilities = model.predict_proba(x, on if scenario.needs_task else None)
@@ -103,13 +103,13 @@ class Looker:
         }
 
     def dreams(self, run: Seen, after: int, on: int) -> dict[str, Any]:
-        """Return what a run would replay after a task, by class, and a map of it beside real samples.
+        """Return what a run would replay after a task, by class, and a map of it next to real samples.
 
-        In Task-IL everything that is replayed has an answer for each task: ``on`` is the task whose classes are meant.
+        In Task-IL a replayed sample has a label for each task: ``on`` is the task whose classes are shown.
         """
         scenario, tasks = SCENARIOS[run.spec.scenario], self._tasks(*_key(run.spec))
         if scenario.needs_task and on > after:
-            raise InputError(f"task {on + 1} was not learned yet, so that nothing is taken for its classes")
+            raise InputError(f"task {on + 1} was not learned yet: choose one that was")
         model, given = self._full_models(*self._at(run, after)), on if scenario.needs_task else None
         x, said = model.replay(REPLAYED, given)
         sure = model.predict_proba(x, given).max(1)
@@ -130,7 +130,7 @@ class Looker:
         }
 
     def _map(self, run: Seen, after: int, x: Array, said: Array) -> dict[str, Any]:
-        """Return where dreamt samples and real ones of the tasks so far lie, in two dimensions."""
+        """Return replayed samples, and real ones of the tasks so far, in two dimensions."""
         mean, axes = self._axes(*_key(run.spec))
         tasks, rng = self._tasks(*_key(run.spec))[: after + 1], np.random.default_rng(0)
         real, labels = [], []
@@ -147,13 +147,13 @@ class Looker:
         }
 
     def draw(self, pixels: Array, runs: Sequence[Seen], on: int) -> dict[str, Any]:
-        """Return what every snapshot of some runs says of a drawing, (side, side) bytes, and how it draws it again.
+        """Return what each snapshot of some runs predicts for a drawing, (side, side) bytes, and its reconstruction.
 
-        In Task-IL the task is given with the drawing: ``on``, whose classes the answer is one of.
+        In Task-IL the task is given with the drawing: ``on``, among whose classes the snapshot decides.
         """
         shapes = {self._tasks(*_key(run.spec))[0].shape for run in runs}
         if len(shapes) != 1 or len(next(iter(shapes))) != 2:
-            raise InputError("a drawing is a grey picture: choose runs on one data set of such pictures")
+            raise InputError("a drawing is a grey picture: choose runs on grey pictures of the same size")
         shape = shapes.pop()
         x = prepared(pixels, (shape[0], shape[1]))
         return {"shape": shape, "seen": _pixels(x), "runs": [self._answers(run, x.reshape(1, -1), on) for run in runs]}
@@ -190,7 +190,7 @@ def _key(spec: RunSpec) -> tuple[str, str, int, int, Fidelity]:
 
 
 def _names(task: Task, spec: RunSpec) -> list[str]:
-    """Return what a snapshot calls a task's classes: their positions where tasks share the output units."""
+    """Return a snapshot's labels for a task's classes: their positions where tasks share the output units."""
     return [str(k) for k in range(len(task.names))] if SCENARIOS[spec.scenario].shares_units else list(task.names)
 
 
@@ -225,7 +225,7 @@ def _full_model(path: Path, changed: int) -> ContinualClassifier:
 
 
 def _drawn_again(model: ContinualClassifier, x: Array) -> Array | None:
-    """Return an input as the network's feedback connections draw it; None if it has none."""
+    """Return an input as the network's feedback connections reconstruct it; None if it has none."""
     import torch
 
     from relive._util.seeds import stream
@@ -242,5 +242,5 @@ def _drawn_again(model: ContinualClassifier, x: Array) -> Array | None:
 
 
 def _pixels(x: Array) -> str:
-    """Return numbers in [0, 1] as bytes in base64."""
+    """Return values in [0, 1] as bytes in base64."""
     return base64.b64encode((np.clip(x, 0, 1) * 255).round().astype(np.uint8).tobytes()).decode()

@@ -1,4 +1,4 @@
-"""Model files in a folder, taught and asked by the commands themselves: the same checks and the same messages."""
+"""Model files in a folder, trained and queried by the commands themselves: the same checks and messages."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from relive.studio.uploads import received
 ENDING = ".safetensors"
 NAME = re.compile(r"[A-Za-z0-9][\w.+-]{0,79}", re.ASCII)
 AT_ONCE = 2  # commands at a time
-SHOWN = 200  # answers that are told
-KEPT = 5  # earlier versions of a model that are kept, so that every step here can be taken back
-TEXT = 200  # characters of an option
+SHOWN = 200  # predictions that are returned
+KEPT = 5  # earlier versions of a model that are kept, so that every step here can be undone
+TEXT = 200  # characters that an option may have
 
 
 class Models:
-    """What the page asks about model files.
+    """The page's requests about model files.
 
     Parameters
     ----------
     folder
-        Where they are; it is made when the first one is taught.
+        Where they are; created when the first one is trained.
     ready
-        Does the commands.
+        Runs the commands.
     """
 
     def __init__(self, folder: Path, ready: Ready) -> None:
@@ -47,7 +47,7 @@ class Models:
         self._slots = asyncio.Semaphore(AT_ONCE)
 
     def routes(self) -> list[Route]:
-        """Return the addresses."""
+        """Return the routes."""
         doing = {"fit": self.fit, "predict": self.predict, "evaluate": self.evaluate, "forget": self.forget}
         doing |= {"rollback": self.rollback}
         return [
@@ -71,7 +71,7 @@ class Models:
         return await self._told(["inspect", file, "--json"], Step(file).inspect(), as_json=True)
 
     async def fit(self, request: Request) -> Response:
-        """Teach a model what was sent."""
+        """Train a model on uploaded samples."""
         self.folder.mkdir(parents=True, exist_ok=True)
         asked = request.query_params
         method = asked.get("method")
@@ -82,34 +82,34 @@ class Models:
         return await self._with_data(request, "fit", Step.fit, [*words, f"--keep={KEPT}", "--quiet"])
 
     async def predict(self, request: Request) -> Response:
-        """Say what a model takes the samples for that were sent."""
+        """Return a model's predictions for uploaded samples."""
         words = [*_options(request.query_params, "label", "x", "y", "task"), "--proba", "--format=json"]
         return await self._with_data(request, "predict", Step.predict, words, as_json=True)
 
     async def evaluate(self, request: Request) -> Response:
-        """Compare a model's answers with the labels that were sent."""
+        """Compare a model's predictions with uploaded labels."""
         words = [*_options(request.query_params, "label", "x", "y", "task"), "--format=json"]
         return await self._with_data(request, "evaluate", Step.evaluate, words, as_json=True)
 
     async def forget(self, request: Request) -> Response:
-        """Have a model forget a class."""
+        """Make a model forget a class."""
         label = request.query_params.get("class", "")
         if not label or len(label) > TEXT:
-            raise InputError("say which class is to be forgotten")
+            raise InputError("name the class to forget")
         file = self._file(request)
         words = ["forget", file, f"--keep={KEPT}", "--", label]
         return await self._told(words, Step(file, asked={"class": label}, keep=KEPT).forget())
 
     async def rollback(self, request: Request) -> Response:
-        """Bring back the version of before."""
+        """Restore the previous version."""
         file = self._file(request)
         return await self._told(["rollback", file], Step(file).rollback())
 
     def _file(self, request: Request, new: bool = False) -> str:
-        """Return the file's name of a model that is asked about; it lies in the folder, whatever the request says."""
+        """Return the file name of a request's model; the file is in the folder, whatever the request says."""
         name = request.path_params["name"]
         if not NAME.fullmatch(name):
-            raise InputError(f"{name!r}: a model's name has letters, digits, and . _ + - between them")
+            raise InputError(f"{name!r}: a model's name has letters, digits, and . _ + - after the first")
         path = self.folder / f"{name}{ENDING}"
         if path.resolve().parent != self.folder.resolve():
             raise InputError(f"{name} is a link that leads out of {self.folder}")
@@ -128,12 +128,12 @@ class Models:
             return await self._told([what, model, str(data), *words], program(step), as_json, hidden=folder)
 
     async def _told(self, words: list[str], program: str, as_json: bool = False, hidden: str = "") -> Response:
-        """Run a command and answer with what it says; ``hidden`` is a folder that the user does not know."""
+        """Run a command and return its output; ``hidden`` is a temporary folder to remove from it."""
         async with self._slots:
             done = await self._ready.do(words, self.folder)
         said = Answer(done.code, *(text.replace(f"{hidden}/", "") if hidden else text for text in (done.out, done.err)))
         if said.code != 0:
-            raise RefusedError(400, said.err.strip().removeprefix("error: ") or f"it ended with exit code {said.code}")
+            raise RefusedError(400, said.err.strip().removeprefix("error: ") or f"it failed with exit code {said.code}")
         typed = shlex.join(["relive", *(word.replace(f"{hidden}/", "") if hidden else word for word in words)])
         answer: dict[str, Any] = {"command": typed, "python": program, "notes": said.err.strip()}
         if not as_json:
@@ -144,7 +144,7 @@ class Models:
 
 
 def _options(asked: Mapping[str, str], *names: str) -> list[str]:
-    """Return options of a command; each is one word, so that nothing in it is another option."""
+    """Return options of a command, each as one word, so that no value can pass for another option."""
     for name in names:
         if len(asked.get(name, "")) > TEXT:
             raise InputError(f"{name} is longer than {TEXT} characters")

@@ -1,4 +1,4 @@
-"""What is done to a model file, as a Python program: the same model, and the same answers, as by the command."""
+"""What a command does to a model file, as a Python program: the same model and the same predictions."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from dataclasses import dataclass, field
 LOAD, NEW = "from relive import load", "from relive import ContinualClassifier"
 PATHS, READ = "from pathlib import Path", "from relive.data.readers.formats import read_any"
 NOTED = "model.notes_.get('fit', {})"  # how the first task was read
-TESTED = "0.1 if len(samples.x) >= 200 else 0.0"  # of its samples a task is tested on, not taught
+TESTED = "0.1 if len(samples.x) >= 200 else 0.0"  # share of a task's samples that is held out for testing
 
 
 @dataclass(frozen=True)
 class Step:
-    """Something that was done to a model.
+    """One operation on a model file.
 
     Attributes
     ----------
     model
         Its file.
     new
-        Whether it was made by this.
+        Whether this operation creates it.
     data
-        The file or folder of samples, by its name.
+        Name of the file or folder of samples.
     asked
         Options of the command, by name.
     keep
@@ -36,7 +36,7 @@ class Step:
     keep: int = 0
 
     def fit(self) -> str:
-        """Return the program that teaches the model."""
+        """Return the program that trains the model."""
         task = f", {self.asked['task']!r}" if self.asked.get("task") else ""
         learn = f"model.partial_fit({self._x}, samples.y{task})"
         if not self.new:
@@ -46,38 +46,38 @@ class Step:
         given = method | ({"forgettable": "True"} if self.asked.get("forgettable") == "yes" else {})
         given |= ({"shape": "samples.image"} if self._is_folder else {}) | {"holdout": TESTED, "n_jobs": "1"}
         noted = {name: self.asked[name] for name in ("label", "x", "y") if self.asked.get(name)}
-        notes = [f"model.notes_['fit'] = {noted!r}  # for those who go on with it"] if noted else []
+        notes = [f"model.notes_['fit'] = {noted!r}  # the defaults for later tasks"] if noted else []
         notes += ["model.notes_['image'] = list(samples.image)"] if self._is_folder else []
         made = f"model = ContinualClassifier({', '.join(f'{name}={value}' for name, value in given.items())})"
         return _program({PATHS, NEW, READ} | self._pandas, *self._read(True), made, learn, *notes, self._save)
 
     def predict(self) -> str:
-        """Return the program that asks the model."""
+        """Return the program that prints the model's predictions."""
         said = f"for label, row in zip(model.predict({self._asked}), model.predict_proba({self._asked})):"
         return self._loaded(*self._read(False), *self._task, said, "    print(label, row.max())")
 
     def evaluate(self) -> str:
-        """Return the program that tests the model."""
+        """Return the program that evaluates the model."""
         test = f"found = model.evaluate({self._x}, samples.y{', task' * bool(self._task)})"
         told = "print(found.overall.share, found.overall.n)"
         return self._loaded(*self._read(True), *self._task, test, told)
 
     def inspect(self) -> str:
-        """Return the program that says what the model remembers."""
+        """Return the program that prints what the model remembers."""
         return _program({LOAD}, self._open, "for memory in model.report():", "    print(memory)")
 
     def replay(self, n: int, task: int | None) -> str:
-        """Return the program that has the model generate samples; in Task-IL with labels of a task."""
+        """Return the program that generates samples from the model; in Task-IL with labels of one task."""
         given = f"{n}, task={task}" if task is not None else f"{n}"
         return _program({LOAD}, self._open, f"x, labels = model.replay({given})", "print(x.shape, labels)")
 
     def forget(self) -> str:
-        """Return the program that has the model forget a class."""
+        """Return the program that makes the model forget a class."""
         label = f"label = next(label for label in model.labels_.tolist() if str(label) == {self.asked['class']!r})"
         return self._changed(label, "model.forget(label)")
 
     def rollback(self) -> str:
-        """Return the program that brings back the version of before."""
+        """Return the program that restores the previous version."""
         history = "from relive.classifier.history import locked, roll_back"
         back = ("with locked(path):", "    roll_back(path, check=load)", "print(load(path).classes_)")
         return _program({PATHS, LOAD, history}, f"path = Path({self.model!r})", *back)
@@ -116,7 +116,7 @@ class Step:
         return [f"task = next(t.name for t in model.lessons_ if str(t.name) == {name!r})"] if name else []
 
     def _read(self, needed: bool) -> list[str]:
-        """Return the line that reads the samples, as for the first task where nothing else is said."""
+        """Return the line that reads the samples; options default to those of the first task."""
         names = {"label": "label"} if self._is_table else {"x": "X", "y": "y"} if not self._is_folder else {}
         given = {name: repr(self.asked[name]) for name in names if self.asked.get(name)}
         if not self.new:
@@ -133,7 +133,7 @@ class Step:
         return _program({PATHS, LOAD, READ} | self._pandas, self._open, *lines)
 
     def _changed(self, *lines: str) -> str:
-        """Return a program that changes the model, and keeps what it was."""
+        """Return a program that changes the model and keeps the previous version."""
         imports = {PATHS, LOAD, "from relive.classifier.history import keeping"}
         imports |= {READ} | self._pandas if self.data else set()
         return _program(
@@ -142,7 +142,7 @@ class Step:
 
 
 def _program(imports: set[str], *lines: str) -> str:
-    """Return a program, its imports sorted: the standard library's, others', ours."""
+    """Return a program, its imports sorted: standard library, third-party, relive."""
     ours = sorted(line for line in imports if "relive" in line)
     plain, others = [PATHS] * (PATHS in imports), sorted(imports - {PATHS, *ours})
     parts = ["\n".join(part) for part in (plain, others, ours, lines) if part]

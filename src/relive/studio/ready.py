@@ -1,4 +1,4 @@
-"""Commands without the seconds that importing takes: they are forked from a process that has imported it all."""
+"""Commands that start at once: they are forked from a process that has already imported everything."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pathlib import Path
 
 from relive._util.errors import InputError
 
-LIBRARIES = [  # not the command line's own: what it prints to is decided when that is imported
+LIBRARIES = [  # not relive.cli: it decides where to print when it is imported
     "pandas",
     "pydantic.type_adapter",  # typer's
     "typer",
@@ -36,7 +36,7 @@ NOWHERE = Path(os.devnull)
 
 @dataclass(frozen=True)
 class Answer:
-    """How a command ended, and what it said."""
+    """A command's exit code, stdout and stderr."""
 
     code: int
     out: str
@@ -44,14 +44,14 @@ class Answer:
 
 
 class Ready:
-    """Runs commands of ``relive`` in processes of their own."""
+    """Runs each ``relive`` command in its own process."""
 
     def __init__(self) -> None:
         self._context = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload(LIBRARIES)
 
     async def warm_up(self) -> None:
-        """Start the process that commands are forked from; the first of them would wait for it otherwise."""
+        """Start the process that commands are forked from, so that the first of them need not wait for it."""
         await asyncio.to_thread(_deaf, forkserver.ensure_running)
 
     async def start(self, words: Sequence[str], folder: Path, out: Path, err: Path) -> BaseProcess:
@@ -61,7 +61,7 @@ class Ready:
         return process
 
     async def do(self, words: Sequence[str], folder: Path, seconds: float = 600.0) -> Answer:
-        """Run a command in a folder to its end; a request that is given up ends it."""
+        """Run a command in a folder to its end; a cancelled request kills it."""
         with tempfile.TemporaryDirectory(prefix="relive-studio-") as place:
             out, err = Path(place) / "out", Path(place) / "err"
             process = await self.start(words, folder, out, err)
@@ -69,7 +69,7 @@ class Ready:
                 async with asyncio.timeout(seconds):
                     code = await ended(process)
             except TimeoutError:
-                raise InputError(f"this took more than {seconds:.0f} s: use the command line for it") from None
+                raise InputError(f"this took more than {seconds:.0f} s: use the command line instead") from None
             finally:
                 process.kill()
                 await asyncio.to_thread(process.join)
@@ -77,7 +77,7 @@ class Ready:
 
 
 async def ended(process: BaseProcess) -> int:
-    """Wait for a process, and return its exit code: the number of a signal that ended it is below 0."""
+    """Wait for a process, and return its exit code: minus the signal's number if a signal ended it."""
     loop, over = asyncio.get_running_loop(), asyncio.Event()
     loop.add_reader(process.sentinel, over.set)
     try:
@@ -89,7 +89,7 @@ async def ended(process: BaseProcess) -> int:
 
 
 def _deaf(start: Callable[[], object]) -> None:
-    """Start a process that an interrupt waits for: Ctrl-C is this server's, and a command hears it once it is ready."""
+    """Start a process with SIGINT blocked: Ctrl-C is for this server, and a command unblocks it once it is ready."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         start()
@@ -98,7 +98,7 @@ def _deaf(start: Callable[[], object]) -> None:
 
 
 def _be_relive(words: list[str], folder: Path, out: Path, err: Path) -> None:
-    """Do in this process what ``python -m relive`` does; the terminal's Ctrl-C is not for it."""
+    """Do in this process what ``python -m relive`` does, in a session that the terminal's Ctrl-C does not reach."""
     os.setsid()
     for number, path in ((1, out), (2, err)):
         os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), number)

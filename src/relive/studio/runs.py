@@ -1,4 +1,4 @@
-"""The runs of a store as rows of a table, looked at again and again: only what changed is read."""
+"""The runs of a store as rows of a table, scanned repeatedly: only what changed is read."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ from relive.paper.tuned import as_in_paper
 from relive.report import style
 from relive.studio.snapshots import snapshots_in
 
-AT_ONCE = 400  # results that one look reads, so that the first rows are there soon
-RECHECK = 20.0  # seconds after which finished runs are looked at again: they may have been done again
+AT_ONCE = 400  # results that one scan reads, so that the first rows appear soon
+RECHECK = 20.0  # seconds after which finished runs are scanned again: they may have been repeated
 Row = dict[str, Any]
 
 
 @dataclass
 class News:
-    """What one look found: new or changed rows, progress of runs under way, and names of runs that are gone."""
+    """What one scan found: new or changed rows, progress of running runs, and names of deleted runs."""
 
     rows: dict[str, Row] = field(default_factory=dict)
     live: dict[str, dict[str, Any]] = field(default_factory=dict)
     gone: list[str] = field(default_factory=list)
-    more: bool = False  # whether there is something that was not read yet
+    more: bool = False  # whether some runs are not read yet
 
 
 class Runs:
-    """Follows a store.
+    """Follows the runs of a store.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class Runs:
         self._ledgers_read = False
 
     def directory(self, name: str) -> Path | None:
-        """Return the directory of a run that is known here; names of anything else lead nowhere."""
+        """Return the directory of a known run; None for any other name."""
         for root in (self.store.root, *self.store.also):
             if name in self.rows and (root / name).is_dir():
                 return root / name
@@ -82,7 +82,7 @@ class Runs:
         return None
 
     def look(self) -> News:
-        """See what is new since the last look."""
+        """Return what changed since the last scan."""
         news = News()
         if not self._ledgers_read:
             self._read_ledgers(news)
@@ -109,7 +109,7 @@ class Runs:
         try:
             with os.scandir(self.store.root) as entries:
                 return {entry.name for entry in entries if not entry.name.startswith(".") and entry.is_dir()}
-        except OSError:  # it is not there yet
+        except OSError:  # there is no directory yet
             return set()
 
     def _look_at(self, name: str, news: News) -> bool:
@@ -136,7 +136,7 @@ class Runs:
         return True
 
     def _read_ledgers(self, news: News) -> None:
-        """Read what is in ledgers and in directories that are only read, which do not change."""
+        """Read the ledgers and the read-only directories, which do not change."""
         for root in (*self.store.also, self.store.root):
             for name, found in ledger.results(root).items():
                 if isinstance(found, RunResult):
@@ -163,14 +163,14 @@ def _spec(directory: Path) -> RunSpec | None:
 
 
 def _row(directory: Path, progress: Progress | None, alive: bool) -> Row | None:
-    """Return what to show of a run; None of a directory that has none."""
+    """Return a run's row; None if the directory has no run."""
     if alive and progress is not None:
         spec = _spec(directory)
         return None if spec is None else _facts(spec, directory.name) | {"state": "running", "when": progress.began}
     try:
         result = read_result(directory / RESULT)
         when = (directory / RESULT).stat().st_mtime
-        dreams = (directory / SAMPLES).exists()  # kept of what generates
+        dreams = (directory / SAMPLES).exists()  # written by methods that generate samples
         return _done(result, when, snapshots_in(directory)) | {"name": directory.name, "dreams": dreams}
     except FileNotFoundError:
         pass
@@ -180,7 +180,7 @@ def _row(directory: Path, progress: Progress | None, alive: bool) -> Row | None:
         return facts | {"state": "damaged", "when": 0.0, "error": str(error)}
     spec = _spec(directory)
     if spec is None or (progress is None and not (directory / CHECKPOINT).exists()):
-        return None  # nothing was kept of it
+        return None  # it left nothing to show or resume
     when = progress.began if progress is not None else _changed(directory / CHECKPOINT) / 1e9
     return _facts(spec, directory.name) | {"state": "stopped", "when": when}
 

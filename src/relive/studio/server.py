@@ -1,4 +1,4 @@
-"""The studio's server: connections that ask nothing are closed, and Ctrl-C ends it."""
+"""The studio's server: idle connections are closed, and Ctrl-C ends it."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import uvicorn
 from starlette.applications import Starlette
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-SILENT = 10.0  # seconds that a connection may take to ask something
-OPEN_FILES = 8192  # connections are files: as many as the system lets us have, up to this
+SILENT = 10.0  # seconds that a connection may take to send a request
+OPEN_FILES = 8192  # each connection is an open file: the limit is raised as far as the system allows, up to this
 
 
 class Impatient(H11Protocol):
-    """Closes a connection on which no whole request has come after a while."""
+    """Closes a connection that has sent no complete request after SILENT seconds."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -41,6 +41,6 @@ def make_server(app: Starlette, **options: Any) -> uvicorn.Server:
 
 
 def address(host: str, listening: socket.socket, token: str) -> str:
-    """Return what to open in a browser; what follows # is not sent to any server."""
+    """Return the address to open in a browser; browsers send nothing after the # to a server."""
     name = f"[{host}]" if ":" in host else host
     return f"http://{name}:{listening.getsockname()[1]}/#token={token}"

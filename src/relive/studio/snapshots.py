@@ -1,4 +1,4 @@
-"""What a run's network was after each task, as model files: ``relive run --snapshots``."""
+"""A run's network after each task, as model files: ``relive run --snapshots``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from relive.data.tasks import Task
     from relive.experiments.arrays import Pictures
 
-CHECKED = 20  # test rows that a snapshot must answer as the network does
+CHECKED = 20  # test samples on which a snapshot must predict what the network predicts
 
 
 def snapshot_path(directory: Path, task: int) -> Path:
@@ -37,7 +37,7 @@ def snapshots_in(directory: Path) -> list[int]:
 
 @dataclass(frozen=True)
 class Snapshots:
-    """Keeps a model file after each task; it only reads the learner, and the result is the same with and without.
+    """Writes a model file after each task; it only reads the learner, so that the run's result stays the same.
 
     Attributes
     ----------
@@ -51,30 +51,30 @@ class Snapshots:
     directory: Path
 
     def __call__(self, learner: Learner, tasks: list[Task], task: int) -> None:
-        """Keep what the learner is after a task."""
+        """Save the learner after a task."""
         path = snapshot_path(self.directory, task)
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             model, x = model_of(self.spec, learner, tasks), tasks[task].test.inputs(slice(0, CHECKED))
             if not model.learner_.predict(x, task).equal(learner.predict(x, task)):
-                raise ValueError("what it keeps has no place in a model file")
+                raise ValueError("a model file cannot hold the method's state")
             model.save(path)
-        except Exception as error:  # what a method keeps may have no place in a model file: the run goes on
+        except Exception as error:  # a model file may not hold the method's state: the run continues
             warnings.warn(f"no snapshot of {self.spec.name} after task {task + 1}: {error}", stacklevel=2)
 
 
 def work_with_snapshots(job: Job) -> tuple[dict[str, Any], list[Pictures]]:
-    """Do a run in a worker process that shares the driver's files, and keep its snapshots."""
+    """Do a run in a worker process that shares the driver's files, and write its snapshots."""
     assert job.runs_dir is not None
     spec = RunSpec.from_json(job.spec)
     return work(job, Snapshots(spec, Store(Path(job.runs_dir)).directory(spec)))
 
 
 def model_of(spec: RunSpec, learner: Learner, tasks: list[Task]) -> ContinualClassifier:
-    """Return the classifier that a learner of a run is, with the tasks that it has met as its lessons.
+    """Return a run's learner as a classifier, with the tasks learned so far as its lessons.
 
-    Classes are called as the tasks call them, and by their position in a task in Domain-IL. A method that needs all
-    data (Offline) is a network trained by nothing else, None. Inputs are those of the run's tasks.
+    Classes have the names that the tasks give them; in Domain-IL, their position in the task. A method that needs all
+    data (Offline) becomes a network without any method, ``none``. Inputs are those of the run's tasks.
     """
     from relive.classifier import parameters
     from relive.classifier.asked import Asked
@@ -121,7 +121,7 @@ def model_of(spec: RunSpec, learner: Learner, tasks: list[Task]) -> ContinualCla
     )
     model.learner_ = new_learner(model, model.bookkeeping_.scenario_with())
     fresh, state = model.learner_.state(), learner.state()
-    # an optimizer of another kind than a model file's begins anew
+    # an optimizer of another kind than a model file's starts afresh
     state = fresh | {name: t for name, t in state.items() if name in fresh or name.startswith("method.")}
     model.learner_.check_state(state)
     model.learner_.load_state(state)
@@ -129,16 +129,16 @@ def model_of(spec: RunSpec, learner: Learner, tasks: list[Task]) -> ContinualCla
 
 
 def _classes(spec: RunSpec, learner: Learner, tasks: list[Task]) -> tuple[list[str], list[tuple[int, ...]], list[int]]:
-    """Return all labels, the classes of each task in the order in which they are met, and each class's label."""
+    """Return all labels, the classes of each task in the order in which they are learned, and each class's label."""
     ids = list(dict.fromkeys(c for task in tasks for c in task.classes))
     numbers = [tuple(ids.index(c) for c in task.classes) for task in tasks]
-    if learner.scenario.shares_units:  # a position in a task is the label of a class of each task
+    if learner.scenario.shares_units:  # classes at the same position in their tasks share a label
         position = {c: i for classes in numbers for i, c in enumerate(classes)}
         meaning = [position[c] for c in range(len(ids))]
         return [str(i) for i in range(max(meaning) + 1)], numbers, meaning
     called = {c: name for task in tasks for c, name in zip(task.classes, task.names, strict=True)}
     names = [called[c] for c in ids]
-    if len(set(names)) < len(names):  # two classes of one name
+    if len(set(names)) < len(names):  # two classes with the same name
         names = [str(c) for c in ids]
     return names, numbers, list(range(len(ids)))
 

@@ -1,4 +1,4 @@
-"""Files that a page sends: of a limited size, also when unpacked, and never anywhere but in a folder of their own."""
+"""Uploaded files: limited in size, also when unpacked, and written only to a folder of their own."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from starlette.requests import Request
 from relive._util.errors import DataError, InputError
 from relive.serving.http import RefusedError, check_size
 
-MOST_BYTES = 64_000_000  # that are sent
+MOST_BYTES = 64_000_000  # of one upload
 MOST_UNPACKED, MOST_FILES = 512_000_000, 20_000  # in an archive
 KINDS = (".csv", ".npz", ".zip")
 
 
 async def received(request: Request, folder: Path) -> Path:
-    """Write a request's body to a folder, under the name that it says it has, and return what is to be read."""
+    """Write a request's body to a folder, under a safe form of its name, and return the file or folder to read."""
     name = safe_name(request.query_params.get("file", ""))
     path = folder / name
     if path.suffix.lower() not in KINDS:
-        raise InputError(f"{name} is of no known kind: send a .csv or .npz file, or a .zip of a folder of pictures")
+        raise InputError(f"{name} is of an unknown type: send a .csv or .npz file, or a .zip of a folder of pictures")
     length = request.headers.get("content-length", "0")
     if length.isdecimal():
         check_size(int(length), MOST_BYTES)
@@ -38,7 +38,7 @@ async def received(request: Request, folder: Path) -> Path:
 
 
 def safe_name(name: str) -> str:
-    """Return the last part of a file's name, with nothing in it that means something to a shell or a file system.
+    """Return the last part of a file's name, without characters special to a shell or a file system.
 
     >>> safe_name("../../etc/pass wd.csv"), safe_name("-rf.csv")
     ('pass_wd.csv', '_rf.csv')
@@ -48,7 +48,7 @@ def safe_name(name: str) -> str:
 
 
 def unpacked(path: Path) -> Path:
-    """Check an archive, and unpack it if it is of a folder; return the file or folder to be read."""
+    """Check an archive, and unpack it if it holds a folder; return the file or folder to read."""
     if path.suffix.lower() == ".csv":
         return path
     try:
@@ -64,7 +64,7 @@ def unpacked(path: Path) -> Path:
 
 
 def check_archive(archive: zipfile.ZipFile) -> None:
-    """Refuse an archive that would unpack to too much, or to somewhere else; no more is unpacked than it says."""
+    """Refuse an archive that would unpack to too much, or elsewhere; no more is unpacked than its headers declare."""
     files = archive.infolist()
     if len(files) > MOST_FILES:
         raise InputError(f"the archive has {len(files):,} files: {MOST_FILES:,} at most")

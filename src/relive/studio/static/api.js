@@ -1,4 +1,4 @@
-// What the page asks the server, always with the token from the address that was opened.
+// Requests to the server, always with the token from the address that was opened.
 const KEY = "relive-token";
 let token = sessionStorage.getItem(KEY) || "";
 export function giveToken(text) {
@@ -11,7 +11,7 @@ export function giveToken(text) {
 }
 export function takeToken() {
   if (giveToken(location.hash)) {
-    history.replaceState(null, "", `${location.pathname}#/live`); // it need not be seen by who looks over a shoulder
+    history.replaceState(null, "", `${location.pathname}#/live`); // hidden from anyone looking over a shoulder
   }
   return Boolean(token);
 }
@@ -32,7 +32,7 @@ async function answer(response) {
   } catch {
     said = { error: text };
   }
-  if (!response.ok) throw new Refused(response.status, said.error || `the server answered ${response.status}`);
+  if (!response.ok) throw new Refused(response.status, said.error || `the server answered with status ${response.status}`);
   return said;
 }
 export const get = async (path, signal) => answer(await fetch(path, { headers: headers(), signal }));
@@ -42,7 +42,7 @@ export const send = async (path, blob) =>
   answer(await fetch(path, { method: "POST", headers: headers({ "Content-Type": "application/octet-stream" }), body: blob }));
 export const part = encodeURIComponent;
 
-// Server-sent events by fetch, since an EventSource cannot send the token; calls back with each message until it breaks.
+// Server-sent events by fetch, since an EventSource cannot send the token; calls back with each message until the connection breaks.
 export async function listen(onMessage) {
   const response = await fetch("/api/events", { headers: headers(), cache: "no-store" });
   if (!response.ok) await answer(response);

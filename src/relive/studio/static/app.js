@@ -1,4 +1,4 @@
-// The shell: which view is shown, and whether the server answers.
+// The shell: which view is shown, and whether the server is reachable.
 import { takeToken, giveToken } from "./api.js";
 import { state, follow, watch } from "./state.js";
 import { h, loading, toast } from "./dom.js";
@@ -28,16 +28,16 @@ function show() {
   shown = view.open(main, rest.map(decodeURIComponent)) || {};
 }
 
-// A page that was kept, or passed on, has no token: it is asked for, and the page is shown then.
+// A bookmarked or shared page has no token: ask for it, then show the page.
 function ask() {
   const field = h("input", { required: true, autocomplete: "off", spellcheck: false, placeholder: "http://127.0.0.1:…/#token=…" });
   const go = (event) => {
     event.preventDefault();
     if (giveToken(field.value)) location.reload();
-    else toast("There is no token in it: copy the whole line.");
+    else toast("No token found: copy the whole address.");
   };
   main.replaceChildren(h("div", { class: "card empty" }, h("h1", {}, "Open the address from the terminal"),
-    h("p", {}, "relive studio prints an address with a token in it. Without the token this page may ask nothing."),
+    h("p", {}, "relive studio prints an address with a token in it. Without the token this page cannot load anything."),
     h("form", { class: "row", style: { justifyContent: "center" }, onsubmit: go }, h("label", {}, "or paste it here", field), h("button", { type: "submit", style: { alignSelf: "end" } }, "Open"))));
 }
 

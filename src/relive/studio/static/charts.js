@@ -1,10 +1,10 @@
-// Charts in SVG, drawn by hand at the width that they have.
+// Charts in SVG, drawn without a library at the available width.
 import { h, s, mean, percent, shade, table, behind } from "./dom.js";
 
-// How many pixels wide something in a container can be.
+// The width in pixels available in a container.
 export const widthOf = (node, most = 1200) => Math.max(260, Math.min(most, node.clientWidth || 600));
 
-// Accuracy as learning goes on: a line per run, a band per task. lines: [{row, curve, matrix}], value: a row of accuracies → number.
+// Accuracy during training: a line per run, a band per task. lines: [{row, curve, matrix}], value: a row of accuracies → number.
 export function timeLine(lines, { width, height = 240, title, value, cursor = null }) {
   const left = 38, right = 12, top = 26, bottom = 30;
   const tasks = Math.max(...lines.map((line) => line.row.tasks)), iters = lines[0].row.iters;
@@ -47,10 +47,10 @@ export function curveTable(lines) {
     const row = line.matrix[k];
     return row ? [percent(mean(row.slice(0, k + 1))), percent(row[0])] : ["–", "–"];
   })]);
-  return behind(table("Accuracy as learning goes on", ["", ...lines.flatMap((line) => [`${line.row.title}: tasks so far`, `${line.row.title}: task 1`])], rows));
+  return behind(table("Accuracy during training", ["", ...lines.flatMap((line) => [`${line.row.title}: tasks so far`, `${line.row.title}: task 1`])], rows));
 }
 
-// cividis, at eleven places
+// cividis, at ten points, the last repeated
 const CIVIDIS = ["#00224e", "#123570", "#3b496c", "#575d6d", "#707173", "#8a8678", "#a59c74", "#c3b369", "#e1cc55", "#fee838", "#fee838"];
 export function heat(a) {
   const at = Math.min(9, Math.max(0, a * 9)), i = Math.floor(at), t = at - i;

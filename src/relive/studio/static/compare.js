@@ -45,24 +45,24 @@ export function open(root, [named, ...names]) {
     for (const button of tabs.children) button.setAttribute("aria-pressed", String(button.dataset.name === shown));
     place.replaceChildren();
     ({ own: drawOwn, paper: drawPaper, grid: drawGrid })[shown]();
-    if (found.damaged.length) place.append(h("section", { class: "card" }, h("h2", {}, "Left out"), h("pre", {}, found.damaged.join("\n"))));
+    if (found.damaged.length) place.append(h("section", { class: "card" }, h("h2", {}, "Left out: damaged results"), h("pre", {}, found.damaged.join("\n"))));
   }
   const choose = (label, options, value, onChange) => h("label", { class: "no-export" }, label, h("select", { onchange: (event) => { onChange(event.target.value); draw(); } }, options.map(([name, text]) => h("option", { value: name, selected: String(name) === String(value) }, text))));
 
   function drawOwn() {
-    if (!found.groups.length) return place.append(empty("No finished runs of your own yet", "Start some on the first page.", h("a", { class: "button", href: "#/live" }, "To the first page")));
+    if (!found.groups.length) return place.append(empty("No finished runs of your own yet", "Start some in the Live view.", h("a", { class: "button", href: "#/live" }, "Go to Live")));
     const now = found.groups[Math.min(group, found.groups.length - 1)];
     if (!now.scenarios.some((s) => s.name === scenario)) scenario = now.scenarios.at(-1).name;
     place.append(h("section", { class: "card no-export" }, h("div", { class: "fields runs-to-choose" },
-      choose("What was learned", found.groups.map((g, i) => [i, g.title]), group, (v) => { group = Number(v); }), choose("Scenario", now.scenarios.map((s) => [s.name, s.title]), scenario, (v) => { scenario = v; }))));
+      choose("Experiment", found.groups.map((g, i) => [i, g.title]), group, (v) => { group = Number(v); }), choose("Scenario", now.scenarios.map((s) => [s.name, s.title]), scenario, (v) => { scenario = v; }))));
     place.append(groupCard(now, scenario));
     dots(place, dotsOf(now, scenario));
   }
 
-  // Any runs that were ticked: one table, one figure, and means and pairs of those that learned the same tasks.
+  // Ticked runs: one table, one figure, and means and pairs of those that learned the same tasks.
   async function drawChosen() {
     const mine = wanted, names = [...chosen];
-    if (!names.length) return place.replaceChildren(empty("No runs chosen", "Tick runs in the table on the first page. The address of this page then names them, so you can bookmark it.", h("a", { class: "button", href: "#/live" }, "To the table of runs")));
+    if (!names.length) return place.replaceChildren(empty("No runs chosen", "Tick runs in the table of the Live view. The address of this page then names them, so you can bookmark it.", h("a", { class: "button", href: "#/live" }, "Go to Live")));
     try {
       const { groups, missing } = await post("/api/chosen", { runs: names });
       const rows = names.filter((name) => !missing.includes(name)).map((name) => state.rows.get(name)).filter(Boolean);
@@ -84,20 +84,20 @@ export function open(root, [named, ...names]) {
     place.replaceChildren(h("section", { class: "card" },
       h("div", { class: "row spread", style: { marginBottom: "12px" } }, h("h2", { style: { margin: 0 } }, `${rows.length} ${rows.length === 1 ? "run" : "runs"}`), rows.length ? h("span", { class: "row no-export" }, copyButtons(() => post("/api/programs", { runs: rows.map((row) => row.name) })),
         h("button", { type: "button", class: "quiet small", onclick: () => copy(location.href, "the address, without the token") }, "Copy address")) : null),
-      missing.length ? h("p", { class: "error" }, `Not here, or not finished: ${missing.join(", ")}`) : null,
-      rows.length ? table("The chosen runs", ["method", "accuracy", "forgetting", "training", "seed", "what was learned", "settings", h("span", { class: "unseen" }, "Actions")], rows.map(cells), (i) => i < 4) : null));
+      missing.length ? h("p", { class: "error" }, `Missing or not finished: ${missing.join(", ")}`) : null,
+      rows.length ? table("The chosen runs", ["method", "accuracy", "forgetting", "training", "seed", "experiment", "settings", h("span", { class: "unseen" }, "Actions")], rows.map(cells), (i) => i < 4) : null));
     if (lines.length) {
       const card = h("section", { class: "card" });
       place.append(card);
       const width = widthOf(card) - 48;
-      card.append(h("h2", {}, "As learning goes on"), timeLine(lines, { width, title: "All tasks so far (%)", value: mean }), legend(lines), curveTable(lines));
+      card.append(h("h2", {}, "Accuracy during training"), timeLine(lines, { width, title: "All tasks so far (%)", value: mean }), legend(lines), curveTable(lines));
     }
     dots(place, rows.map((row) => ({ ...row, x: row.seconds, y: 100 * row.accuracy })));
     for (const now of groups) for (const s of now.scenarios) if (now.entries.filter((entry) => entry.scenario === s.name).length > 1) place.append(groupCard(now, s.name));
   }
 
   function drawPaper() {
-    if (!found.tables.length) return place.append(empty("No runs of the paper’s experiments", "relive paper makes them; relive studio --from reproduction shows those that came with relive."));
+    if (!found.tables.length) return place.append(empty("No runs of the paper’s experiments", "relive paper does them; relive studio --from reproduction shows those that come with relive."));
     const now = found.tables[Math.min(paper, found.tables.length - 1)];
     const order = PAPER_ORDER.map((name) => now.scenarios.findIndex((s) => s.name === name));
     const cell = (c) => (c === null ? h("td", {}, "–") : h("td", {}, c.ours === null ? h("span", {}, "missing") : h("strong", {}, c.ours), h("small", {}, `n = ${c.n}, paper ${c.paper}`), h("span", { class: `verdict ${c.verdict.replace(" ", "-")}` }, `${c.difference} ${c.said}`)));
@@ -107,11 +107,11 @@ export function open(root, [named, ...names]) {
         h("tbody", {}, now.rows.map((row) => h("tr", {}, h("th", { scope: "row" }, row.title, row.bound ? h("small", { class: "fine", style: { display: "block" } }, row.bound) : null), order.map((i) => cell(row.cells[i]))))))),
         h("p", { class: "fine", style: { marginTop: "12px" } }, now.rules), now.notes.map((note) => h("p", { class: "fine" }, note))));
     dots(place, now.runs.filter((run) => run.scenario === (scenario ?? "class")));
-    if (found.claims.length) place.append(h("section", { class: "card" }, h("h2", {}, "The paper’s claims"), table("Claims, checked", ["claim", "where", "status"], found.claims.map((c) => [h("span", { style: { whiteSpace: "normal" } }, c.title), c.protocol, h("span", { class: `badge ${{ holds: "good", "does not hold": "bad" }[c.status] || ""}` }, c.status)]), () => false)));
+    if (found.claims.length) place.append(h("section", { class: "card" }, h("h2", {}, "The paper’s claims"), table("Checked claims", ["claim", "where", "status"], found.claims.map((c) => [h("span", { style: { whiteSpace: "normal" } }, c.title), c.protocol, h("span", { class: `badge ${{ holds: "good", "does not hold": "bad" }[c.status] || ""}` }, c.status)]), () => false)));
   }
 
   function drawGrid() {
-    if (!found.searches.length) return place.append(empty("No grid searches", "relive grid --scenario task --method ewc makes one."));
+    if (!found.searches.length) return place.append(empty("No grid searches", "relive grid --scenario task --method ewc does one."));
     for (const search of found.searches) {
       place.append(h("details", { class: "card" }, h("summary", {}, search.title), copyButtons(async () => ({ ...(await post("/api/programs", { runs: search.runs.map((run) => run.name) })), command: search.command })), table(search.title, ["settings", "accuracy %", "chosen"], search.tried.map((t) => [t.settings, t.accuracy.toFixed(2), t.best ? "best" : ""]))));
     }
@@ -141,7 +141,7 @@ function groupCard(now, scenario) {
     h("p", { class: "fine", style: { marginTop: "12px" } }, now.rules));
 }
 
-// Accuracy against training time: a dot for each run, which leads to it.
+// Accuracy against training time: a dot for each run, linked to its matrix.
 function dots(place, runs) {
   if (!runs.length) return;
   const card = h("section", { class: "card" });

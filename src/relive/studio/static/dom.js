@@ -42,7 +42,7 @@ export async function copy(text, what) {
     toast(text); // no clipboard: to be copied by hand
   }
 }
-// Buttons that copy something as a command and as Python; programs: a function that finds { command, python }.
+// Buttons that copy something as a command and as Python; programs: a function that returns { command, python }.
 export const copyButtons = (programs) => h("span", { class: "row no-export" }, [["command", "Copy as command", "the command"], ["python", "Copy as Python", "the Python program"]].map(([kind, text, what]) =>
   h("button", { type: "button", class: "quiet small", onclick: async () => {
     try {
@@ -55,7 +55,7 @@ export const loading = (text = "Loading …") => h("p", { class: "loading", role
 export const problem = (error) => h("p", { class: "error", role: "alert" }, error.message || String(error));
 export const empty = (title, text, ...more) => h("div", { class: "card empty" }, h("h2", {}, title), h("p", {}, text), ...more);
 
-// A table, e.g. what a chart shows, for those who cannot see it.
+// A table, e.g. of a chart's values for those who cannot see it.
 export function table(caption, heads, rows, numeric = () => true) {
   const cell = (text, i) => (i === 0 ? h("th", { scope: "row" }, text) : h("td", { class: numeric(i) ? "number" : "" }, text));
   return h("div", { class: "scroll", tabIndex: 0, role: "region", "aria-label": caption },
@@ -66,7 +66,7 @@ export function table(caption, heads, rows, numeric = () => true) {
 export const behind = (...parts) => h("details", {}, h("summary", {}, "As a table"), ...parts);
 
 const dark = matchMedia("(prefers-color-scheme: dark)");
-// A method's colour, light enough for a dark ground.
+// A method's colour, light enough for a dark background.
 export function shade(colour) {
   const [r, g, b] = [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16));
   if (!dark.matches || 0.3 * r + 0.59 * g + 0.11 * b > 110) return colour;

@@ -1,17 +1,17 @@
-// Draw: a digit by mouse, pen or finger, and what every snapshot of two networks says it is.
+// Draw: a digit by mouse, pen or finger, and what every snapshot of two networks predicts.
 import { post } from "./api.js";
 import { state } from "./state.js";
 import { h, percent, called, shade, picture, problem, empty, table, behind, dot } from "./dom.js";
 import { picker, scrubber, taskChoice, NOT_KEPT } from "./picker.js";
 
 export const title = "Draw";
-const SIDE = 64, BRUSH = 0.075; // pixels that are sent; of the pad's width
+const SIDE = 64, BRUSH = 0.075; // pixels per side that are sent; share of the pad's width
 
 export function open(root, names) {
   const fits = (row) => row.snapshots?.length > 0 && row.grey;
-  root.append(h("h1", {}, "Draw a digit"), h("p", { class: "lead" }, "Both networks learned two digits at a time. Draw one of the first two, and drag time from the first task to the last."));
+  root.append(h("h1", {}, "Draw a digit"), h("p", { class: "lead" }, "Both networks learned two digits at a time. Draw one of the first two, then drag the slider from the first task to the last."));
   if (![...state.rows.values()].some(fits)) {
-    root.append(empty("No networks to try yet", "Runs keep their networks after each task when they are started here, or with relive run --snapshots.", h("a", { class: "button", href: "#/live" }, "To the first page")));
+    root.append(empty("No snapshots yet", "Runs started here, or with relive run --snapshots, save a snapshot after each task.", h("a", { class: "button", href: "#/live" }, "Go to Live")));
     return {};
   }
   const answers = h("div", { "aria-live": "polite" }), tools = h("div");
@@ -29,7 +29,7 @@ export function open(root, names) {
     ink.fillRect(0, 0, pad.width, pad.height);
     found = null;
     seen.replaceChildren(h("span", { class: "fine" }, "Draw here."));
-    answers.replaceChildren(h("p", { class: "fine" }, "What the networks say appears here as you draw."));
+    answers.replaceChildren(h("p", { class: "fine" }, "The networks’ predictions appear here as you draw."));
   }
   const at = (event) => {
     const box = pad.getBoundingClientRect();
@@ -94,15 +94,15 @@ export function open(root, names) {
     answers.replaceChildren(h("div", { class: "two always", style: { marginTop: "16px" } }, found.rows.map((row, i) => {
       const heading = h("h2", { class: "key", style: { fontSize: "1rem" } }, dot(row), called(row));
       const step = found.runs[i].find((s) => s.task === Math.min(slider.at, row.tasks - 1));
-      if (!step) return h("div", {}, heading, h("p", { class: "fine" }, `No network was kept after task ${slider.at + 1}. ${NOT_KEPT}`));
+      if (!step) return h("div", {}, heading, h("p", { class: "fine" }, `No snapshot after task ${slider.at + 1}. ${NOT_KEPT}`));
       const best = step.p.indexOf(Math.max(...step.p)), answer = step.known.length ? step.classes[best] : "?";
       return h("div", {}, heading,
-        h("div", { class: "row", style: { height: "96px", gap: "24px", flexWrap: "nowrap", marginBottom: "8px" } }, h("output", { class: "answer", "data-run": row.method, "aria-label": `${row.title} says` }, answer),
-          step.again ? h("div", { class: "fine" }, picture(step.again, found.shape, 56, "the drawing, drawn again by the network"), "drawn again") : h("span", { class: "fine", style: { width: "5rem" } }, "has nothing to draw with")),
+        h("div", { class: "row", style: { height: "96px", gap: "24px", flexWrap: "nowrap", marginBottom: "8px" } }, h("output", { class: "answer", "data-run": row.method, "aria-label": `${row.title} predicts` }, answer),
+          step.again ? h("div", { class: "fine" }, picture(step.again, found.shape, 56, "the drawing as the network reconstructs it"), "reconstruction") : h("span", { class: "fine", style: { width: "5rem" } }, "cannot reconstruct")),
         h("div", { class: "bars", "aria-hidden": "true" }, step.classes.map((label, c) => h("div", { class: step.known.includes(label) ? "" : "unknown" }, h("span", {}, label),
           h("span", { class: "track" }, h("i", { style: { width: `${100 * step.p[c]}%`, background: shade(row.colour) } })), h("span", { class: "number" }, step.known.includes(label) ? percent(step.p[c], 0) : "")))),
-        behind(table(`What ${called(row)} says, task by task`, ["after task", "says", "probability"], found.runs[i].map((s) => [`${s.task + 1}`, ...(s.known.length ? [s.classes[s.p.indexOf(Math.max(...s.p))], percent(Math.max(...s.p))] : ["nothing yet", "–"])]))));
-    })), h("p", { class: "fine", style: { marginTop: "12px" } }, "Digits in grey were not learned yet at that moment."));
+        behind(table(`Predictions of ${called(row)}, task by task`, ["after task", "prediction", "probability"], found.runs[i].map((s) => [`${s.task + 1}`, ...(s.known.length ? [s.classes[s.p.indexOf(Math.max(...s.p))], percent(Math.max(...s.p))] : ["none yet", "–"])]))));
+    })), h("p", { class: "fine", style: { marginTop: "12px" } }, "Digits in grey had not been learned yet."));
   }
   setUp();
   clear();

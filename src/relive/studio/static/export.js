@@ -1,4 +1,4 @@
-// What is shown, as one file that opens from disk with no network and no script.
+// The current view as one file that opens from disk, without network or scripts.
 import { h, toast } from "./dom.js";
 
 const escaped = (text) => text.replace(/[&<>]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;" })[c]);
@@ -10,7 +10,7 @@ export async function download(main) {
     canvas.replaceWith(h("img", { src: canvases[i].toDataURL(), alt: canvas.getAttribute("aria-label") || "", width: Math.round(width), height: Math.round(height), className: canvas.className }));
   });
   const inputs = main.querySelectorAll("select, input");
-  copy.querySelectorAll("select, input").forEach((field, i) => { // say what was chosen; nothing can be chosen any more
+  copy.querySelectorAll("select, input").forEach((field, i) => { // show what was chosen as text
     const live = inputs[i];
     if (live.closest("form")) return;
     field.replaceWith(h("strong", {}, live.tagName === "SELECT" ? live.selectedOptions[0]?.textContent || "" : live.value));

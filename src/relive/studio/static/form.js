@@ -12,19 +12,19 @@ export function runForm(catalogue) {
     h("input", { type: "checkbox", name: "methods", value: method.name, checked: catalogue.first.includes(method.name) }), method.title)));
   const settings = h("div", { class: "fields wide-field" }), failed = h("div", { class: "wide-field" });
   const form = h("form", { class: "stack" },
-    h("fieldset", {}, h("legend", {}, "Methods; several are done side by side"), ticks),
+    h("fieldset", {}, h("legend", {}, "Methods; several run side by side"), ticks),
     h("div", { class: "fields" },
       choice("dataset", "Data set", catalogue.datasets, "digits"),
       choice("protocol", "Protocol", catalogue.protocols, "split"),
       choice("scenario", "Scenario", catalogue.scenarios, "class"),
-      h("label", {}, "How often", h("select", { name: "often" }, h("option", { value: "one" }, "one seed"), h("option", { value: "many" }, "seeds 1 to n"))),
+      h("label", {}, "Repeats", h("select", { name: "often" }, h("option", { value: "one" }, "one seed"), h("option", { value: "many" }, "seeds 1 to n"))),
       h("label", {}, h("span", { class: "often" }, "Seed"), h("input", { name: "n", type: "number", min: 0, step: 1, value: 1, required: true })),
       Object.entries(NUMBERS).map(([name, label]) => number(name, label)),
-      choice("encoder", "Encoder", [{ name: "", title: "the method’s own" }, ...catalogue.encoders.map((e) => ({ name: e.name, title: e.name }))], ""),
+      choice("encoder", "Encoder", [{ name: "", title: "the method’s default" }, ...catalogue.encoders.map((e) => ({ name: e.name, title: e.name }))], ""),
       choice("optimizer", "Optimizer", catalogue.optimizers.map((o) => ({ name: o.name, title: o.name })), "adam"),
       choice("fidelity", "Fidelity", [{ name: "as_run", title: "the paper’s code" }, { name: "as_written", title: "the paper’s equations" }], "as_run"),
       settings, failed),
-    h("div", { class: "row" }, h("button", { type: "submit" }, "Start"), copyButtons(() => post("/api/programs", asked())), h("p", { class: "fine" }, "Model files are kept after each task, for the other views.")));
+    h("div", { class: "row" }, h("button", { type: "submit" }, "Start"), copyButtons(() => post("/api/programs", asked())), h("p", { class: "fine" }, "A snapshot is saved after each task, for the other views.")));
 
   const at = form.elements;
   const chosen = () => catalogue.methods.filter((method) => form.querySelector(`input[value="${method.name}"]`).checked);
@@ -37,9 +37,9 @@ export function runForm(catalogue) {
       const box = form.querySelector(`input[value="${method.name}"]`), works = method.scenarios.includes(scenario);
       box.disabled = !works;
       if (!works) box.checked = false;
-      box.parentNode.title = works ? method.reference : `not in this scenario: ${method.why_not}`;
+      box.parentNode.title = works ? method.reference : `not available in this scenario: ${method.why_not}`;
     }
-    form.querySelector(".often").textContent = at.often.value === "many" ? "How many seeds" : "Seed";
+    form.querySelector(".often").textContent = at.often.value === "many" ? "Number of seeds" : "Seed";
     const methods = chosen();
     const offered = methods.length === 1 ? methods[0].settings : [];
     const key = offered.map((setting) => setting.name).join();

@@ -1,4 +1,4 @@
-// Live: a first look in one click, runs as they learn, a form to start others, and every run of the store.
+// Live: a demo in one click, runs as they train, a form to start others, and every run of the store.
 import { get, post, part } from "./api.js";
 import { state, featured, accuracies, chosen, compareAddress } from "./state.js";
 import { h, percent, mean, duration, SCENARIOS, described, dot, toast, problem, loading } from "./dom.js";
@@ -69,13 +69,13 @@ async function heroOf(hero) {
   });
   hero.replaceChildren(
     h("div", { class: "row spread" }, h("h1", { id: "hero-title" }, lines.length > 1 ? "Forgetting, side by side" : "The newest run"), rows.length > 1 ? null : button),
-    h("p", { class: "lead" }, `${described(lines[0].row)}. `, lines.length > 1 ? "Every method learns the same tasks, one after the other, and is tested on all tasks so far." : "Accuracy over the tasks so far, as learning goes on."),
+    h("p", { class: "lead" }, `${described(lines[0].row)}. `, lines.length > 1 ? "Every method learns the same tasks, one after the other, and is tested on all tasks so far." : "Accuracy over the tasks so far, during training."),
     h("div", { class: "row", style: { gap: "32px", marginBottom: "16px" } }, finals),
     h("div", { class: half === width ? "stack" : "two" },
       timeLine(lines, { width: half, title: "All tasks so far (%)", value: mean }),
       timeLine(lines, { width: half, title: "What is left of task 1 (%)", value: (row) => row[0] })),
     curveTable(lines),
-    h("p", { class: "fine" }, "More of them: ", h("a", { href: `#/matrix/${lines.map((line) => part(line.row.name)).slice(0, 2).join("/")}` }, "accuracy by task"), " · ",
+    h("p", { class: "fine" }, "See also: ", h("a", { href: `#/matrix/${lines.map((line) => part(line.row.name)).slice(0, 2).join("/")}` }, "accuracy by task"), " · ",
       h("a", { href: "#/dreams" }, "what is replayed"), " · ", h("a", { href: "#/draw" }, "draw a digit")));
 }
 
@@ -97,7 +97,7 @@ function drawRunning(place) {
   const coming = jobs.filter((job) => ["running", "waiting"].includes(job.state) && !job.runs.some((name) => state.rows.get(name)?.state === "running"));
   const failed = jobs.filter((job) => job.state === "failed");
   place.hidden = !(rows.length || coming.length || failed.length);
-  place.replaceChildren(h("h2", { id: "running-title" }, "Under way"),
+  place.replaceChildren(h("h2", { id: "running-title" }, "Running"),
     h("div", { class: "live" }, rows.map((row) => runCard(row, owner.get(row.name))), coming.map(jobCard), failed.map(jobCard)));
 }
 
@@ -118,20 +118,20 @@ function runCard(row, job) {
   const before = live ? live.at_first / row.tasks : 0;
   const left = share > before ? ((Date.now() / 1000 - live.began) * (1 - share)) / (share - before) : NaN;
   const so_far = live?.curve.at(-1)?.[2] || [];
-  return h("article", {}, h("div", { class: "row spread" }, h("h3", {}, dot(row), `${row.title}, seed ${row.seed}`), job ? stopButton(job) : h("span", { class: "badge" }, "from elsewhere")),
+  return h("article", {}, h("div", { class: "row spread" }, h("h3", {}, dot(row), `${row.title}, seed ${row.seed}`), job ? stopButton(job) : h("span", { class: "badge" }, "started elsewhere")),
     h("p", { class: "fine" }, described(row)),
     h("progress", { max: 1, value: share, "aria-label": `progress of ${row.title}` }),
-    h("p", { class: "fine" }, live ? `task ${live.task + 1} of ${row.tasks}, step ${live.iteration} of ${row.iters}${live.loss === null ? "" : `, loss ${live.loss.toFixed(3)}`}, ${Number.isFinite(left) ? `${duration(left)} left` : "time left not known yet"}` : "beginning …"),
+    h("p", { class: "fine" }, live ? `task ${live.task + 1} of ${row.tasks}, step ${live.iteration} of ${row.iters}${live.loss === null ? "" : `, loss ${live.loss.toFixed(3)}`}, ${Number.isFinite(left) ? `${duration(left)} left` : "time left not known yet"}` : "starting …"),
     h("div", { class: "chips" }, so_far.map((a, k) => h("span", {}, `task ${k + 1}: ${percent(a, 0)}`))));
 }
 
 function jobCard(job) {
-  const words = { waiting: "waits for a free core", running: "beginning …", failed: "failed" }[job.state];
+  const words = { waiting: "waiting for a free core", running: "starting …", failed: "failed" }[job.state];
   return h("article", {}, h("div", { class: "row spread" }, h("h3", {}, job.state === "failed" ? "Failed" : "Starting"), job.state === "failed" ? null : stopButton(job)),
     h("code", {}, job.title), h("p", { class: "fine" }, words), job.state === "failed" && job.said ? h("pre", { class: "error" }, job.said.trim()) : null);
 }
 
-// Every run of the store; only the rows in sight are in the page, so that many thousands scroll smoothly.
+// Every run of the store; only the visible rows are in the page, so that many thousands scroll smoothly.
 const ROW = 40;
 function runTable() {
   const which = { own: true };
@@ -153,7 +153,7 @@ function runTable() {
   const node = h("section", { class: "card", "aria-labelledby": "runs-title" },
     h("div", { class: "row spread", style: { marginBottom: "12px" } }, h("h2", { id: "runs-title", style: { margin: 0 } }, "Runs"), tabs, h("label", { class: "no-export" }, h("span", { class: "unseen" }, "Search"), search)), scroll, h("div", { class: "row spread" }, count, bar));
 
-  let rows = [], painted = "", last = null; // the row that was ticked last: with shift, all between are
+  let rows = [], painted = "", last = null; // the row that was ticked last: Shift ticks all in between
   function tick(name, on, range) {
     const [from, to] = [last, name].map((each) => rows.findIndex((row) => row.name === each));
     const names = range && from >= 0 && to >= 0 ? rows.slice(Math.min(from, to), Math.max(from, to) + 1).filter((row) => row.state === "done").map((row) => row.name) : [name];
@@ -168,7 +168,7 @@ function runTable() {
       chosen.clear();
       for (const box of body.querySelectorAll("input")) box.checked = false;
       drawBar();
-    } }, "Clear")] : [h("span", { class: "fine" }, "Tick runs to compare them; with Shift, all between.")]));
+    } }, "Clear")] : [h("span", { class: "fine" }, "Tick runs to compare them; Shift-click ticks all in between.")]));
   }
   function refresh() {
     const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
@@ -178,7 +178,7 @@ function runTable() {
       .sort((a, b) => order[a.state] - order[b.state] || b.when - a.when || a.name.localeCompare(b.name));
     const total = [...state.rows.values()].filter((row) => (row.own !== false) === which.own).length;
     count.textContent = state.ready ? `${rows.length.toLocaleString("en")} of ${total.toLocaleString("en")} runs` : `${total.toLocaleString("en")} runs, reading …`;
-    if (!total && state.ready) count.textContent = which.own ? "No runs of your own yet: start some above, or with relive run in a terminal." : "No runs of the paper’s experiments: relive paper makes them, and --from reproduction shows those that came with relive.";
+    if (!total && state.ready) count.textContent = which.own ? "No runs of your own yet: start some above, or with relive run in a terminal." : "No runs of the paper’s experiments: relive paper does them, and relive studio --from reproduction shows those that come with relive.";
     painted = "";
     paint();
     drawBar();
@@ -212,7 +212,7 @@ function rowOf(row, tick) {
     } catch (error) {
       toast(error.message);
     }
-  } }, "Go on");
+  } }, "Resume");
   const name = row.title || row.name;
   return h("tr", { "data-name": row.name },
     h("td", { class: "narrow" }, done ? h("input", { type: "checkbox", checked: chosen.has(row.name), "aria-label": `Compare ${name}, seed ${row.seed}`, onclick: (event) => tick(row.name, event.target.checked, event.shiftKey) }) : ""),

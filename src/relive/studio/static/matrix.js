@@ -1,4 +1,4 @@
-// Matrix: accuracy on each task after each task, as a heat map that plays; a cell shows what was got wrong.
+// Matrix: accuracy on each task after each task, as an animated heat map; a cell shows its misclassified samples.
 import { get, part } from "./api.js";
 import { state, accuracies, about } from "./state.js";
 import { h, percent, mean, called, described, picture, dot, copyButtons, loading, problem, empty, table, behind } from "./dom.js";
@@ -9,9 +9,9 @@ export const title = "Matrix";
 
 export function open(root, names) {
   const fits = (row) => row.tasks && row.state !== "damaged";
-  root.append(h("h1", {}, "Accuracy by task"), h("p", { class: "lead" }, "One row for each point in time: the accuracy on all tasks after each task. Fine-tuning keeps the diagonal and loses everything to its left."));
+  root.append(h("h1", {}, "Accuracy by task"), h("p", { class: "lead" }, "Each row is the accuracy on every task after learning one more. Fine-tuning keeps the diagonal and loses everything to its left."));
   if (![...state.rows.values()].some(fits)) {
-    root.append(empty("No runs yet", "Start some on the first page, and come back.", h("a", { class: "button", href: "#/live" }, "To the first page")));
+    root.append(empty("No runs yet", "Start some in the Live view.", h("a", { class: "button", href: "#/live" }, "Go to Live")));
     return {};
   }
   const place = h("div"), choose = picker(names, fits, 2, () => draw());
@@ -70,13 +70,13 @@ export function open(root, names) {
 
 async function showWrong(place, row, after, on) {
   place.hidden = false;
-  place.replaceChildren(loading("Asking the network as it was then …"));
+  place.replaceChildren(loading("Evaluating the snapshot …"));
   const heading = h("h2", {}, `${row.title} after task ${after + 1}, on task ${on + 1}`);
   try {
     const found = await get(`/api/runs/${part(row.name)}/wrong?after=${after}&task=${on}`);
     const list = h("ul", { class: "pictures" }, found.samples.map((sample) => h("li", {},
-      sample.pixels ? picture(sample.pixels, found.shape, 56, `a ${sample.truth} taken for ${sample.said}`) : null, h("span", {}, `${sample.truth} → ${sample.said}`), h("span", {}, percent(sample.p, 0)))));
-    place.replaceChildren(heading, h("p", { class: "fine", style: { marginBottom: "12px" } }, found.wrong ? `${found.wrong} of ${found.n} test samples are wrong: what each is → what was said, and how sure.${found.wrong > found.samples.length ? " The surest are shown." : ""}` : `All ${found.n} test samples are right.`), list);
+      sample.pixels ? picture(sample.pixels, found.shape, 56, `a ${sample.truth} classified as ${sample.said}`) : null, h("span", {}, `${sample.truth} → ${sample.said}`), h("span", {}, percent(sample.p, 0)))));
+    place.replaceChildren(heading, h("p", { class: "fine", style: { marginBottom: "12px" } }, found.wrong ? `${found.wrong} of ${found.n} test samples are misclassified: true class → prediction, with its probability.${found.wrong > found.samples.length ? " The most confident are shown." : ""}` : `All ${found.n} test samples are classified correctly.`), list);
   } catch (error) {
     place.replaceChildren(heading, problem(error));
   }

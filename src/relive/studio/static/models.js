@@ -1,4 +1,4 @@
-// Models: drop a file, teach a model, ask it, see what it remembers, have it forget, take a step back.
+// Models: drop a file, teach a model, query it, see what it remembers, make it forget, roll back.
 import { get, post, send, part } from "./api.js";
 import { h, percent, loading, problem, table, copyButtons, toast } from "./dom.js";
 
@@ -37,19 +37,19 @@ export function open(root, [named]) {
       drop.classList.toggle("over", kind === "dragover");
       if (kind === "drop" && event.dataTransfer.files.length) reading = take(event.dataTransfer.files[0]);
     });
-    const label = h("select"), labelField = h("label", {}, "Column of labels", label);
+    const label = h("select"), labelField = h("label", {}, "Label column", label);
     async function take(given) {
       file = given;
       picked.textContent = `${file.name}, ${(file.size / 1e6).toFixed(2)} MB`;
       const columns = /\.csv$/i.test(file.name) ? (await file.slice(0, 65536).text()).split(/\r?\n/)[0].split(",").map((c) => c.trim().replace(/^"|"$/g, "")) : [];
       labelField.hidden = !columns.length;
       const usual = ["label", "species", "class", "target", "y"].find((c) => columns.includes(c)) || columns.at(-1);
-      label.replaceChildren(h("option", { value: "" }, "as at first"), ...columns.map((c) => h("option", { value: c, selected: c === usual }, c)));
+      label.replaceChildren(h("option", { value: "" }, "as for the first task"), ...columns.map((c) => h("option", { value: c, selected: c === usual }, c)));
     }
     labelField.hidden = true;
     if (file) reading = take(file);
-    const task = h("input", { placeholder: "its number" });
-    const method = h("select", {}, h("option", { value: "" }, "the one that suits"), methods.map((m) => h("option", { value: m.name }, m.title)));
+    const task = h("input", { placeholder: "default: its number" });
+    const method = h("select", {}, h("option", { value: "" }, "chosen automatically"), methods.map((m) => h("option", { value: m.name }, m.title)));
     const forgettable = h("input", { type: "checkbox" });
     const target = () => (isNew ? name.value.trim() : chosen);
 
@@ -60,7 +60,7 @@ export function open(root, [named]) {
         body = file;
       }
       said.hidden = false;
-      said.replaceChildren(loading({ fit: "Learning …", predict: "Asking …", evaluate: "Testing …" }[what] || "Working …"));
+      said.replaceChildren(loading({ fit: "Training …", predict: "Predicting …", evaluate: "Evaluating …" }[what] || "Working …"));
       const search = new URLSearchParams(Object.entries(query).filter(([, value]) => value));
       try {
         const answer = await (body ? send : post)(`/api/models/${part(target())}/${what}?${search}`, body || {});
@@ -84,12 +84,12 @@ export function open(root, [named]) {
       run(what, query());
     } }, text);
     place.replaceChildren(h("div", { class: "two" },
-      h("section", { class: "card" }, h("h2", {}, "Teach and ask"), h("div", { class: "fields", style: { marginBottom: "16px" } }, h("label", {}, "Model", select), isNew ? h("label", {}, "Name of the new model", name) : null), drop,
-        h("div", { class: "fields", style: { margin: "16px 0" } }, labelField, h("label", {}, "Name of the task", task), isNew ? h("label", {}, "Method", method) : null,
-          isNew ? h("label", { class: "tick" }, forgettable, "forgettable without trace") : null),
+      h("section", { class: "card" }, h("h2", {}, "Teach and predict"), h("div", { class: "fields", style: { marginBottom: "16px" } }, h("label", {}, "Model", select), isNew ? h("label", {}, "Name of the new model", name) : null), drop,
+        h("div", { class: "fields", style: { margin: "16px 0" } }, labelField, h("label", {}, "Task name", task), isNew ? h("label", {}, "Method", method) : null,
+          isNew ? h("label", { class: "tick" }, forgettable, "can forget a class without a trace") : null),
         h("div", { class: "row" }, act("Teach", "fit", () => ({ ...given(), ...(isNew ? { method: method.value, forgettable: forgettable.checked ? "yes" : "" } : {}) }), false),
           isNew ? null : act("Predict", "predict", given), isNew ? null : act("Evaluate", "evaluate", given)),
-        h("p", { class: "fine", style: { marginTop: "12px" } }, `Model files are in ${folder}/, with five earlier versions each.`)),
+        h("p", { class: "fine", style: { marginTop: "12px" } }, `Model files are in ${folder}/, with up to five earlier versions each.`)),
       h("section", { class: "card" }, h("h2", {}, "What it remembers"), memory)), said);
     if (isNew) memory.replaceChildren(h("p", { class: "fine" }, models.length ? "A new model remembers nothing yet." : "No model yet. Name one, choose a file, and teach it."));
     else remember(memory, chosen, run);
@@ -105,7 +105,7 @@ async function remember(place, name, run) {
     const replays = model.classes.some((c) => c.dreamt !== null);
     place.replaceChildren(h("p", {}, h("strong", {}, model.choice.method), model.choice.reason ? `, chosen: ${model.choice.reason}` : ""),
       h("p", { class: "fine" }, `${model.tasks.length} ${model.tasks.length === 1 ? "task" : "tasks"}, ${model.features} features. ${model.holds_data ? "This file contains real samples." : "No samples are stored in this file."}`),
-      h("div", { class: "scroll", tabIndex: 0, role: "region", "aria-label": "Classes" }, h("table", {}, h("caption", { class: "unseen" }, "Classes"), h("thead", {}, h("tr", {}, ["class", "samples", "tasks", ...(replays ? ["dreamt"] : []), ""].map((head, i) => h("th", { scope: "col", class: i === 1 ? "number" : "" }, head || h("span", { class: "unseen" }, "Actions"))))),
+      h("div", { class: "scroll", tabIndex: 0, role: "region", "aria-label": "Classes" }, h("table", {}, h("caption", { class: "unseen" }, "Classes"), h("thead", {}, h("tr", {}, ["class", "samples", "tasks", ...(replays ? ["replayed"] : []), ""].map((head, i) => h("th", { scope: "col", class: i === 1 ? "number" : "" }, head || h("span", { class: "unseen" }, "Actions"))))),
         h("tbody", {}, model.classes.map((c) => h("tr", {}, h("th", { scope: "row" }, String(c.label)), h("td", { class: "number" }, c.n_samples), h("td", {}, c.tasks.join(", ")), replays ? h("td", {}, percent(c.dreamt, 0)) : null,
           h("td", {}, h("button", { type: "button", class: "quiet small", onclick: () => run("forget", { class: String(c.label) }) }, h("span", {}, "Forget"), h("span", { class: "unseen" }, String(c.label))))))))),
       h("div", { class: "row", style: { marginTop: "12px" } }, h("button", { type: "button", class: "quiet", disabled: !model.kept.length, onclick: () => run("rollback") }, "Roll back one step"), h("span", { class: "fine" }, model.kept.length ? `${model.kept.length} earlier ${model.kept.length === 1 ? "version" : "versions"}` : "no earlier version yet")),
@@ -117,17 +117,17 @@ async function remember(place, name, run) {
 }
 
 function shown(what, answer) {
-  const parts = [h("div", { class: "row spread" }, h("h2", { style: { margin: 0 } }, { fit: "Learned", predict: "Answers", evaluate: "How good it is", forget: "Forgotten", rollback: "One step back" }[what]),
+  const parts = [h("div", { class: "row spread" }, h("h2", { style: { margin: 0 } }, { fit: "Learned", predict: "Predictions", evaluate: "Accuracy", forget: "Forgotten", rollback: "Rolled back" }[what]),
     copyButtons(() => answer))];
   if (answer.notes) parts.push(h("p", { class: "fine", style: { whiteSpace: "pre-wrap" } }, answer.notes));
   if (answer.said) parts.push(h("pre", {}, answer.said));
   if (what === "predict") {
     const best = (row) => Object.entries(row.proba).sort((a, b) => b[1] - a[1])[0][1];
-    parts.push(table(answer.total > answer.result.length ? `The first ${answer.result.length} of ${answer.total} answers` : `${answer.total} answers`, ["sample", "class", "probability"], answer.result.map((row, i) => [row.file || `${i + 1}`, String(row.label), percent(best(row))])));
+    parts.push(table(answer.total > answer.result.length ? `The first ${answer.result.length} of ${answer.total} predictions` : `${answer.total} predictions`, ["sample", "class", "probability"], answer.result.map((row, i) => [row.file || `${i + 1}`, String(row.label), percent(best(row))])));
   }
   if (what === "evaluate") {
     const { result } = answer;
-    parts.push(h("p", { class: "big-number" }, percent(result.accuracy)), h("p", { class: "fine" }, `of ${result.n} samples; 95 % interval ${result.interval.map((a) => percent(a)).join(" to ")}`),
+    parts.push(h("p", { class: "big-number" }, percent(result.accuracy)), h("p", { class: "fine" }, `on ${result.n} samples; 95 % interval ${result.interval.map((a) => percent(a)).join(" to ")}`),
       table("By class", ["class", "samples", "accuracy", "95 % interval"], result.classes.map((c) => [String(c.label), c.n, percent(c.accuracy), c.interval.map((a) => percent(a)).join(" to ")])));
   }
   return parts;

@@ -1,8 +1,8 @@
-// Choosing runs to look at: one or two of those that suit a view.
+// Choosing runs to show: one or two of those that suit a view.
 import { state, newest, featured } from "./state.js";
 import { h, described } from "./dom.js";
 
-// names: what was in the address; fits: which rows suit; count: how many; onChange: is called with the chosen rows.
+// names: runs named in the address; fits: which rows suit; count: how many; onChange: called with the chosen rows.
 export function picker(names, fits, count, onChange) {
   const node = h("div", { class: "fields runs-to-choose no-export" });
   const kept = names.filter((name) => state.rows.has(name) && fits(state.rows.get(name)));
@@ -21,7 +21,7 @@ export function picker(names, fits, count, onChange) {
         chosen[i] = select.value || null;
         onChange(rowsOf());
       } }, i ? h("option", { value: "" }, "none") : null, rows.map((row) => h("option", { value: row.name, selected: row.name === chosen[i] }, `${row.title}, seed ${row.seed} (${described(row)})`)));
-      return h("label", {}, count === 1 ? "Run" : i ? "beside" : "Run", select);
+      return h("label", {}, count === 1 ? "Run" : i ? "Compare with" : "Run", select);
     }));
     return true;
   }
@@ -30,9 +30,9 @@ export function picker(names, fits, count, onChange) {
   return { node, refresh, rows: rowsOf };
 }
 
-export const NOT_KEPT = "The run has not got that far, or was stopped there, or its method keeps something that a model file cannot hold, such as XdG’s gates for future tasks.";
+export const NOT_KEPT = "The run has not got that far, was stopped there, or its method has state that a model file cannot hold, such as XdG’s gates for future tasks.";
 
-// In Task-IL the task is given: which one, of those that a run has. Hidden where no run needs it.
+// In Task-IL the task is given: choose one of a run's tasks. Hidden where no run needs it.
 export function taskChoice(onChange) {
   const select = h("select", { onchange: () => onChange(Number(select.value)) });
   const node = h("label", { class: "no-export", style: { marginTop: "12px", maxWidth: "320px" } }, "Task-IL: the task whose classes to choose from", select);

@@ -1,4 +1,4 @@
-// What is known of runs and commands, kept up to date by the server's events.
+// What is known about runs and commands, kept up to date by the server's events.
 import { listen, get, part } from "./api.js";
 import { toast } from "./dom.js";
 
@@ -43,7 +43,7 @@ export async function follow(onLost, onFound) {
   }
 }
 
-// Everything about a run; asked for once, and again only when it is another.
+// Everything about a run; fetched once, and again only when it has changed.
 const abouts = new Map();
 export async function about(name) {
   const row = state.rows.get(name);
@@ -57,7 +57,7 @@ export async function about(name) {
   }
   return promise;
 }
-// What is known of a run's accuracies, done or under way: { matrix, curve }.
+// A run's accuracies so far, done or running: { matrix, curve }.
 export async function accuracies(name) {
   const live = state.live.get(name);
   if (live) return { matrix: live.matrix, curve: live.curve };
@@ -67,7 +67,7 @@ export async function accuracies(name) {
 
 const same = (row) => JSON.stringify([row.dataset, row.protocol, row.scenario, row.seed, row.tasks, row.iters]);
 export const newest = () => [...state.rows.values()].sort((a, b) => b.when - a.when);
-// The runs that are best looked at together: the newest that were done on the same tasks by different methods.
+// The runs to show together: the newest that were done on the same tasks by different methods.
 export function featured(fits = () => true) {
   const rows = newest().filter((row) => row.state !== "damaged" && fits(row));
   const groups = new Map();
