@@ -1,1 +1,1 @@
-"""How fast it is and how much memory it takes, as ratios within one run: ``make bench``."""
+"""Speed and memory, as ratios within one run: ``make bench``."""

@@ -1,7 +1,7 @@
 """The benchmark suite: ``python -m benchmarks.bench``, or ``make bench``.
 
-Every figure is a ratio of things measured in turns within one run, because machines are noisy; milliseconds are kept
-only to draw pictures from. Parts can be run alone (``--only floor``), and then the other parts of the file stay.
+Every figure is a ratio of measurements alternated within one run, because machines are noisy; milliseconds are kept
+only for the pictures. Parts can be run alone (``--only floor``); the other parts of the file then stay as they are.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ PARTS: dict[str, tuple[str, Part]] = {
 
 
 def machine() -> dict[str, Any]:
-    """Return what the figures were measured on."""
+    """Return the machine that the figures were measured on."""
     memory_kb = next((line.split()[1] for line in _lines("/proc/meminfo") if line.startswith("MemTotal")), "0")
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True)
     return {
@@ -65,7 +65,7 @@ def _lines(path: str) -> list[str]:
 
 
 def measure(parts: list[str], repeat: int, quick: bool, console: Console) -> dict[str, Any]:
-    """Run the parts, each ``repeat`` times, all of them once before any of them again."""
+    """Run all parts ``repeat`` times, one round after the other."""
     found: dict[str, list[Findings]] = {name: [] for name in parts}
     loads: dict[str, list[float]] = {name: [] for name in parts}
     seconds = dict.fromkeys(parts, 0.0)
@@ -105,7 +105,7 @@ def measure(parts: list[str], repeat: int, quick: bool, console: Console) -> dic
 
 
 def reached(figure: dict[str, Any]) -> bool | None:
-    """Return whether a figure is as good as its goal, or None if it has none."""
+    """Return whether a figure reaches its goal, or None if it has none."""
     if figure["goal"] is None:
         return None
     if figure["sense"] == AT_LEAST:
@@ -114,7 +114,7 @@ def reached(figure: dict[str, Any]) -> bool | None:
 
 
 def number(value: float, unit: str) -> str:
-    """Return a number with three digits that mean something, and its unit.
+    """Return a number with three significant digits, and its unit.
 
     >>> number(36.02, "×"), number(0.7982, ""), number(447.9, "MB")
     ('36.0×', '0.798', '448 MB')
@@ -146,7 +146,7 @@ def rows(part: dict[str, Any]) -> list[tuple[str, str, str, str, str]]:
 
 
 def show(parts: dict[str, Any], console: Console) -> None:
-    """Print goals beside what was measured."""
+    """Print goals next to measurements."""
     for part in parts.values():
         load = ", ".join(map(str, part["load_average"]))
         table = Table(title=f"{part['title']}  (load {load})", title_justify="left", header_style="bold")
@@ -185,7 +185,7 @@ def markdown(parts: dict[str, Any]) -> str:
 
 
 def write_docs(parts: dict[str, Any]) -> None:
-    """Draw the pictures, and put the tables between the marks in the documentation."""
+    """Draw the pictures, and put the tables between their marks in the documentation."""
     pictures.draw(parts, ROOT / "docs" / "performance")
     put(DOCS, "figures", markdown(parts))
 
@@ -195,11 +195,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.bench", description=__doc__)
     parser.add_argument("--only", choices=PARTS, action="append", help="run this part; repeatable")
     parser.add_argument("--repeat", type=int, default=1, help="how many times to run every part (default: 1)")
-    parser.add_argument("--quick", action="store_true", help="just enough to see that everything works")
+    parser.add_argument("--quick", action="store_true", help="just enough to check that everything works")
     parser.add_argument("--output", type=Path, default=ROOT / "reproduction" / "performance.json")
     parser.add_argument("--pictures", type=Path, help="draw pictures into this directory")
     parser.add_argument("--write-docs", action="store_true", help="pictures and tables into docs/")
-    parser.add_argument("--measure-nothing", action="store_true", help="only draw and print what was measured before")
+    parser.add_argument("--measure-nothing", action="store_true", help="only draw and print the stored figures")
     options = parser.parse_args()
     console = Console(highlight=False)
     one_thread()

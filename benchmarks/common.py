@@ -1,4 +1,4 @@
-"""What all parts of the benchmark share: learners made ready, times taken in turns, figures beside their goals.
+"""What all parts of the benchmark share: prepared learners, alternated timing, figures with their goals.
 
 The part that compares with an older commit runs this module on that commit's ``relive``, so it imports little.
 """
@@ -32,12 +32,12 @@ from relive.methods import make_method
 
 ROOT = Path(__file__).parents[1]
 AT_LEAST, AT_MOST = "≥", "≤"
-Block = Callable[[int], list[float]]  # does so many iterations, and returns the seconds of each
+Block = Callable[[int], list[float]]  # does n iterations, and returns the seconds of each
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A measured number beside its goal.
+    """A measured number with its goal.
 
     Attributes
     ----------
@@ -46,11 +46,11 @@ class Figure:
     value
         The number, of one repeat.
     unit
-        What stands behind the number: "×" for a ratio, "MB", or nothing.
+        The unit after the number: "×" for a ratio, "MB", or nothing.
     goal, sense
-        The goal, and whether it is the least or the most that will do; None if there is no goal.
+        The goal, and whether it is a lower or an upper limit; None if there is no goal.
     note
-        What a reader has to know beside the number.
+        What a reader needs to know besides the number.
     """
 
     name: str
@@ -63,7 +63,7 @@ class Figure:
 
 @dataclass
 class Findings:
-    """What a part found: figures for the table, and whatever its picture is drawn from."""
+    """What a part found: figures for the table, and the data of its picture."""
 
     figures: list[Figure] = field(default_factory=list)
     data: dict[str, Any] = field(default_factory=dict)
@@ -71,7 +71,7 @@ class Findings:
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is done: all of it, or (``quick``) just enough to see that everything works."""
+    """How much is done: all of it, or (``quick``) just enough to check that everything works."""
 
     quick: bool = False
     say: Callable[[str], None] = lambda text: None
@@ -83,7 +83,7 @@ class Effort:
 
 @functools.cache
 def tasks_for(protocol: str, n_tasks: int, rows: int | None = None) -> list[Task]:
-    """Return tasks made of MNIST, with only so many training rows each if ``rows`` is given."""
+    """Return tasks made of MNIST, with only ``rows`` training rows each if given."""
     load = vars(sources).get("load_data") or vars(sources)["load"]  # its name at older commits
     tasks = tasks_of(protocol, load("mnist"), n_tasks, seed=0)
     if rows is None:
@@ -96,7 +96,7 @@ def tasks_for(protocol: str, n_tasks: int, rows: int | None = None) -> list[Task
 
 @dataclass
 class Subject:
-    """A learner that stands before its last task."""
+    """A learner that is about to learn its last task."""
 
     learner: Learner
     tasks: Sequence[Task]
@@ -131,7 +131,7 @@ def subject(
     warm: int = 1,
     **changes: Any,
 ) -> Subject:
-    """Return a learner with the paper's sizes that has come to a task.
+    """Return a learner with the paper's sizes that is about to learn a task.
 
     Parameters
     ----------
@@ -165,10 +165,10 @@ def subject(
 
 
 def in_turns(blocks: Mapping[str, Block], rounds: int, size: int) -> dict[str, list[float]]:
-    """Let everyone do ``size`` iterations, in turns, ``rounds`` times; return the seconds of everyone's iterations."""
+    """Alternate between blocks, ``size`` iterations each, ``rounds`` times; return the seconds of each iteration."""
     seconds: dict[str, list[float]] = {name: [] for name in blocks}
     for block in blocks.values():
-        block(2)  # whatever happens only the first time
+        block(2)  # warm up
     for _ in range(rounds):
         for name, block in blocks.items():
             seconds[name] += block(size)
@@ -191,7 +191,7 @@ def environment(source: Path = ROOT / "src", threads: int = 1) -> dict[str, str]
 
 
 def fresh(module: str, *arguments: object, source: Path = ROOT / "src") -> Any:
-    """Run a module of the benchmark in a process of its own, and return the JSON that it prints."""
+    """Run a module of the benchmark in a fresh process, and return the JSON that it prints."""
     command = [sys.executable, "-m", module, *(json.dumps(a) for a in arguments)]
     done = subprocess.run(command, cwd=ROOT, env=environment(source), capture_output=True, text=True)
     if done.returncode:

@@ -1,7 +1,7 @@
-"""Training time of Replay-through-Feedback over that of DGR+distill, beside what counting operations predicts.
+"""Training time of Replay-through-Feedback over that of DGR+distill, and the ratio that operation counts predict.
 
 ``relive`` trains DGR's two networks in one loop, on the same rows. The 2018 code trained them in two, each drawing its
-rows and generating its replay; here that is two learners whose times add up.
+rows and generating its replay; here that is two learners whose times are added.
 """
 
 from __future__ import annotations

@@ -26,9 +26,9 @@ def plain_copy(of: Subject) -> Plain:
 
 
 def compare(protocol: str, few: int, rounds: int) -> dict[str, float]:
-    """Return the seconds of both ways for 10,000 samples; one at a time is measured on a few, and scaled."""
+    """Return the seconds of both for 10,000 samples; one at a time is measured on a few samples and scaled."""
     of = subject(protocol, "domain", "ewc", task=1)
-    of.block(20)  # parameters that have learned something
+    of.block(20)  # parameters after some training
     train, active = of.tasks[0].train, of.learner.scenario.active(0, 1)
     other = plain_copy(of)
     columns = other.columns(0)

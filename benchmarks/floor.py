@@ -1,8 +1,8 @@
 """How much of an iteration is its matrix products: the floor below which no code around them can go.
 
-Every ``mm`` and ``addmm`` of a real iteration of the last task is recorded with its shapes and strides, and done again
-with operands and results that lie ready. The time of these bare products over the time of the iteration is the floor
-share; both are measured in turns, iteration by iteration.
+Every ``mm`` and ``addmm`` of a real iteration of the last task is recorded with its shapes and strides, and repeated
+with preallocated operands and results. The time of these bare products over the time of the iteration is the floor
+share; the two are measured alternately, iteration by iteration.
 
 ``python -m benchmarks.floor '"split"' '"rtf"' 40`` prints the profile of one method as JSON; another PYTHONPATH makes
 it that of another commit.
@@ -36,7 +36,7 @@ Product = tuple[Shape, Shape, Shape, Shape]  # shape and strides of each of the 
 
 
 class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Writes down the matrix products that are done while it is on."""
+    """Records the matrix products that are computed while it is active."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -84,7 +84,7 @@ def flop(products: Sequence[Product]) -> int:
 
 
 class Floor:
-    """The products alone, everything that they need lying ready."""
+    """The products alone, with all memory preallocated."""
 
     def __init__(self, products: Sequence[Product]) -> None:
         self.work = [(_like(a, sa), _like(b, sb), torch.empty(a[0], b[1])) for a, sa, b, sb in products]
@@ -98,13 +98,13 @@ class Floor:
 
 
 def _like(shape: Shape, stride: Shape) -> Tensor:
-    """Return a matrix that lies in memory by rows or by columns, as the recorded one did."""
+    """Return a matrix stored by rows or by columns, as the recorded one was."""
     transposed = stride[0] == 1 and shape[0] != 1
     return torch.randn(shape[::-1]).T if transposed else torch.randn(shape)
 
 
 def against_floor(of: Subject, floor: Floor, n: int, warm_up: int = 5) -> tuple[list[float], list[float]]:
-    """Return the seconds of n iterations and of n times the bare products, one after the other in turns."""
+    """Return the seconds of n iterations and of n times the bare products, measured alternately."""
     iterations, floors, last = list[float](), list[float](), 0.0
 
     def on_step(iteration: int, loss: float) -> None:
@@ -151,9 +151,9 @@ def measure(effort: Effort) -> Findings:
 
 
 def anatomy(protocol: str, method: str, n: int) -> dict[str, float]:
-    """Return where an iteration's time goes, in units of its bare products, which therefore take 1.
+    """Return where an iteration's time goes, in units of its bare products.
 
-    The profiler slows down what is small, so it only says how what is not products is divided.
+    The profiler slows down small operations, so it only decides how the time outside the products is divided.
     """
     result = share(protocol, method, n)
     of = subject(protocol, "class", method)

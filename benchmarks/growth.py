@@ -13,7 +13,7 @@ FEW_ROWS = 128  # training rows per task where a hundred tasks are learned: the 
 EARLY, LATE = 2, 100
 GOAL = 1.1
 CONSTANT = ("none", "online-ewc", "si", "rtf", "ewc")
-WIDTH, BATCH = 400, 128  # what is held where something else grows
+WIDTH, BATCH = 400, 128  # held fixed while something else grows
 TASKS, WIDTHS, BATCHES = (2, 20, 100), (100, 400, 1000, 2000), (32, 128, 512, 1024)
 CURVES = ("none", "ewc", "rtf")
 

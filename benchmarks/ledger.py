@@ -29,7 +29,7 @@ LEDGER, PAGE = ROOT / "reproduction", ROOT / "docs" / "results.md"
 
 
 def tables(results: list[RunResult]) -> dict[str, str]:
-    """Return the parts of the page that the ledger decides, by the name of their marks."""
+    """Return the parts of the page that come from the ledger, by the name of their marks."""
     tuned = tuned_of(results)
     parts = {}
     for protocol in PROTOCOL_NAMES:
@@ -47,7 +47,7 @@ def tables(results: list[RunResult]) -> dict[str, str]:
 
 
 def further(results: list[RunResult]) -> str:
-    """Return what is in none of the paper's tables: other methods, data sets and encoders, a row for each kind."""
+    """Return the runs in none of the paper's tables: other methods, data sets and encoders, a row for each kind."""
     rows: dict[tuple[str, ...], dict[str, list[RunResult]]] = defaultdict(lambda: defaultdict(list))
     for run in results:
         spec = run.spec

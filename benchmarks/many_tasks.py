@@ -2,10 +2,10 @@
 
     python benchmarks/many_tasks.py [--tasks 50] [--iterations 60] [--output FILE]
 
-A model is kept after two tasks and after fifty. Then both learn one more task, in turns, each from a copy, so that what
-else the machine does falls on both alike; the ratio is of medians of CPU time, on one thread. Once every task brings
-two new classes, and the output layer grows from 6 units to 102; once all tasks have the same ten. Memory is the peak of
-a process of its own.
+A model is kept after two tasks and after fifty. Then both learn one more task, alternately, each from a copy, so that
+other load on the machine affects both alike; the ratio is of medians of CPU time, on one thread. In one experiment
+every task brings two new classes, and the output layer grows from 6 units to 102; in the other all tasks have the same
+ten. Memory is the peak of a fresh process.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ TURNS = 7
 
 
 def rows(labels: list[int], rng: np.random.Generator) -> Rows:
-    """Return 1000 samples of these classes, each class around a point of its own."""
+    """Return 1000 samples of these classes, each class around its own centre."""
     y = np.resize(labels, 1000)
     centres = np.stack([np.random.default_rng(label).random(784) for label in labels])
     return np.clip(centres[np.arange(1000) % len(labels)] + rng.normal(0, 0.1, (1000, 784)), 0, 1), y
 
 
 def peak() -> float:
-    """Return the highest memory of this process so far, in MB."""
+    """Return the peak memory of this process so far, in MB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def measure(method: str, new_classes: bool, tasks: int, iterations: int) -> dict[str, float]:
-    """Return the seconds of one more task early and late, the peak memory then and then, and both ratios."""
+    """Return the seconds of one more task early and late, the peak memory at both times, and both ratios."""
     torch.set_num_threads(1)
     rng = np.random.default_rng(0)
 

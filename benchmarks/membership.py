@@ -4,7 +4,7 @@ python -m benchmarks.membership run      # what is missing in reproduction/membe
 python -m benchmarks.membership write    # the tables of docs/privacy.md
 
 Of a data set, 2m samples per class are drawn. Each of several models learns a random half of them, two classes at a
-time; an attacker, who has a model and a sample with its label, says how likely the model has learned it:
+time; an attacker, who has a model and a sample with its label, scores how likely the model has learned it:
 
 answers     by the log-odds that the model gives the true label (Yeom et al. 2018)
 compared    … less the mean that it has in the other models that did not learn the sample (Watson et al. 2022)
@@ -41,7 +41,7 @@ Array = npt.NDArray[Any]
 OUTPUT, PAGE = ROOT / "reproduction/membership.json", ROOT / "docs/privacy.md"
 DATA = ("digits", "satellite", "docstrings")
 SIZES = (2, 5, 20, 80)  # samples per class that a model learns
-MODELS = {"rtf": 4}  # that are attacked, of this learner; of others:
+MODELS = {"rtf": 4}  # attacked models of this learner; of others:
 MANY = 6
 RECONSTRUCTIONS = 8  # of a sample, each with other noise
 TINY = 1e-11  # eigenvalues below this share of the largest are rounding
@@ -88,7 +88,7 @@ def by_answers(model: ContinualClassifier, X: Array, y: Array) -> Array:
 
 @torch.no_grad()
 def by_file(model: ContinualClassifier, X: Array, y: Array) -> Array:
-    """Return what the file says for a sample's having been learned, (n,)."""
+    """Return the evidence in the file that a sample was learned, (n,)."""
     x, net, method = model.features_.inputs(X), model.learner_.net, model.learner_.method
     if isinstance(net, ReconstructingClassifier):
         answers = [net.answer(x, stream(k, "reconstructions")) for k in range(RECONSTRUCTIONS)]
@@ -107,7 +107,7 @@ def by_file(model: ContinualClassifier, X: Array, y: Array) -> Array:
 
 
 def attack(data: str, learner: str, per_class: int, folder: Path) -> Attacked | None:
-    """Learn several random halves, and attack each model; None where the classes are too small."""
+    """Train on several random halves, and attack each model; None where the classes are too small."""
     samples, random = samples_of(data, folder), np.random.default_rng(per_class)
     if np.bincount(samples.y).min() < 2 * per_class:
         return None
@@ -126,7 +126,7 @@ def attack(data: str, learner: str, per_class: int, folder: Path) -> Attacked | 
     answers = [float(roc_auc_score(member[k], odds[k])) for k in range(n)]
     compared = []
     for k in range(n):
-        others = ~member & (np.arange(n) != k)[:, None]  # that did not learn the sample
+        others = ~member & (np.arange(n) != k)[:, None]  # models that did not learn the sample
         known = others.any(0)
         usual = (odds * others).sum(0)[known] / others.sum(0)[known]
         compared.append(float(roc_auc_score(member[k, known], odds[k, known] - usual)))

@@ -1,7 +1,7 @@
-"""Peak memory of one permuted run in a process of its own, MNIST included.
+"""Peak memory of one permuted run in a fresh process, MNIST included.
 
-``python -m benchmarks.memory '"class"' '"rtf"' 5 null '{"tasks": 10}'`` prints megabytes. It takes a run's steps, a
-checkpoint included, but looks at 1,000 test images for an accuracy; a run looks at all, but 1,000 at a time.
+``python -m benchmarks.memory '"class"' '"rtf"' 5 null '{"tasks": 10}'`` prints megabytes. It does what a run
+does, a checkpoint included, but tests on 1,000 images only; a run tests on all, 1,000 at a time.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ GOAL = 700.0
 
 
 def peak(scenario: str, method: str, iterations: int, rows: int | None, changes: dict[str, Any]) -> float:
-    """Do a run, and return the most memory that this process has had.
+    """Do a run, and return the peak memory of this process.
 
-    ``rows`` is what each task is learned from; all of MNIST is in memory all the same.
+    Each task trains on ``rows`` samples; all of MNIST is in memory all the same.
     """
     of = subject("permuted", scenario, method, warm=iterations, rows=rows, **changes)
     of.learner.learn(of.tasks, iterations)

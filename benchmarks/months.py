@@ -40,7 +40,7 @@ Found = dict[str, dict[str, list[float]]]  # learner, seed: the accuracy after e
 
 
 def months(name: str, seed: int, folder: Path) -> list[float]:
-    """Teach month after month, and ask about the classes so far."""
+    """Train month after month, and test on the classes so far."""
     torch.set_num_threads(1)
     samples = samples_of(COURSES[COURSE].source, folder)
     taught = lessons(samples, COURSES[COURSE], seed)

@@ -13,6 +13,6 @@ def put(page: Path, name: str, table: str) -> None:
     begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
     text = page.read_text(encoding="utf-8")
     if text.count(begin) != 1 or text.count(end) != 1:
-        sys.exit(f"{page} has no place for this table: put the lines {begin} and {end} where it shall be")
+        sys.exit(f"{page} has no marks for this table: put the lines {begin} and {end} where it belongs")
     before, rest = text.split(begin)
     write_atomic(page, f"{before}{begin}\n\n{table.strip()}\n\n{end}{rest.split(end)[1]}".encode())

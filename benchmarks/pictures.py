@@ -26,7 +26,7 @@ CURVES = {"tasks": "number of tasks", "width": "units per hidden layer", "batch"
 
 
 def draw(parts: dict[str, Any], directory: Path) -> None:
-    """Draw every picture whose part was measured."""
+    """Draw the picture of every part that was measured."""
     drawers: dict[str, Callable[[dict[str, Any]], Figure]] = {
         "floor": floor_figure,
         "versus": versus_figure,

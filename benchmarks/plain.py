@@ -1,10 +1,10 @@
-"""The ten methods once more, as one would write them in plain PyTorch: what ``relive`` is measured against.
+"""The ten methods again, as one would write them in plain PyTorch: the baseline that ``relive`` is measured against.
 
 The same algorithms: with the same parameters, rows and noise they give the same losses (``tests/test_benchmarks.py``).
-Everything is done the usual way: a ``DataLoader`` over a ``TensorDataset``; a pass for the current batch and one for
-every replayed head (LwF: one for all heads, which ask about the same inputs); penalties through autograd, EWC's with
-one term per task; ``torch.optim.Adam``, not fused; the Fisher information one sample at a time; a generator with an
-optimizer of its own. For Task-IL and Domain-IL, as the 2018 code ran them.
+Everything is done the usual way: a ``DataLoader`` over a ``TensorDataset``; a forward pass for the current batch and
+one for every replayed head (LwF: one for all heads, which share inputs); penalties through autograd, EWC's with one
+term per task; ``torch.optim.Adam``, not fused; the Fisher information one sample at a time; a generator with its
+own optimizer. For Task-IL and Domain-IL, as the 2018 code ran them.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Encoder(nn.Module):
 
 
 class Feedback(nn.Module):
-    """Latent variables and the way back to the pixels."""
+    """Latent variables and the decoder to the pixels."""
 
     def __init__(self, inputs: int, hidden: int, latent: int) -> None:
         super().__init__()
@@ -151,7 +151,7 @@ class Plain:
         return (order >= int(self.settings["proportion"] * hidden)).float()
 
     def load(self, state: Mapping[str, Tensor]) -> None:
-        """Take over the parameters of a network of ``relive``, which may have output units that are never used."""
+        """Copy the parameters of a ``relive`` network, which may have unused output units."""
         units = self.scenario.n_units
         mine = {name: t[:units] if name.startswith("head.") else t for name, t in state.items()}
         self.net.load_state_dict({name: t for name, t in mine.items() if not name.startswith("vae.")})
@@ -197,7 +197,7 @@ class Plain:
         return loss.item()
 
     def weigh(self, current: Sequence[Tensor], replayed: Sequence[Tensor]) -> Tensor:
-        """Return 1/N of the current loss and the rest of the replayed one, heads counting equally."""
+        """Return 1/N of the current loss and the rest of the replayed one, all heads weighted equally."""
         loss = torch.stack(list(current)).mean()
         if not replayed:
             return loss
@@ -215,7 +215,7 @@ class Plain:
         return loss if self.net.feedback is None else loss + self.net.feedback.loss(h, x, self.rng)
 
     def replay(self, current: Sequence[Part]) -> list[Replayed]:
-        """Return the inputs to replay for every earlier head, with what the model of before says of them."""
+        """Return the inputs to replay for every earlier head, with the previous model's logits."""
         if self.seen == 1:
             return []
         heads = [group[-1] for group in self.scenario.groups(self.seen - 1)]
@@ -233,7 +233,7 @@ class Plain:
         return []
 
     def replay_losses(self, replayed: Sequence[Replayed]) -> list[Tensor]:
-        """Return the loss of every head's rows, a pass for each; LwF's heads all ask about the same inputs."""
+        """Return the loss of every head's rows, a forward pass for each; LwF's heads share their inputs."""
         if self.method == "lwf" and replayed:
             h = self.net.encoder(replayed[0][1])
             return [self.replay_loss(head, h, x, teacher) for head, x, teacher in replayed]
@@ -266,7 +266,7 @@ class Plain:
         return total
 
     def after_task(self, task: Task) -> None:
-        """Take from the finished task what the penalty needs."""
+        """Compute from the finished task what the penalty needs."""
         theta = [p.detach().clone() for p in self.net.parameters()]
         if self.method == "ewc":
             self.terms.append((self.fisher(task), theta))
@@ -292,7 +292,7 @@ class Plain:
 
 
 def one_by_one(net: nn.Module, x: Tensor, columns: slice) -> list[Tensor]:
-    """Return the sum of squared gradients of log p(most likely unit), with a pass forth and back for each input."""
+    """Return the sum of squared gradients of log p(most likely unit), a forward and a backward pass for each input."""
     total = [torch.zeros_like(p) for p in net.parameters()]
     for (row,) in DataLoader(TensorDataset(x), batch_size=1):
         log_p = F.log_softmax(net(row)[:, columns], dim=1)
@@ -305,7 +305,7 @@ def one_by_one(net: nn.Module, x: Tensor, columns: slice) -> list[Tensor]:
 
 
 def batches(task: Task, batch_size: int) -> Iterator[list[Tensor]]:
-    """Return batches of a task without end, reshuffled when all rows were seen."""
+    """Yield batches of a task endlessly, reshuffled after every epoch."""
     data = TensorDataset(task.train.inputs(slice(None)), task.train.labels)
     loader = DataLoader(data, batch_size=batch_size, shuffle=True, drop_last=True)
     return chain.from_iterable(iter(loader) for _ in iter(int, 1))
@@ -324,7 +324,7 @@ class PlainSubject:
         self.tasks = tasks
 
     def begin(self, task: int) -> Callable[[int], list[float]]:
-        """Begin a task, from 1; return what does iterations of it and returns the seconds of each."""
+        """Begin a task, from 1; return a function that does iterations of it and returns the seconds of each."""
         learner, numbers = self.learner, [task - 1]
         learner.before_task()
         if learner.method == "offline":

@@ -1,10 +1,10 @@
-"""Split MNIST through the commands of one's own data, a process per task, against the run that is in the ledger.
+"""Split MNIST through `relive fit`, a process per task, against the run in the ledger.
 
     python benchmarks/process_per_task.py [--iterations 2000] [--runs-dir reproduction]
 
-Each task is taught by a `relive fit` of its own to one model file, which is all that passes from one process to the
-next. Then what it answers on every test image of every task, and the pictures it generates, must be those of
-`relive run --protocol split --scenario class --method rtf --seed 0`, number by number. Exits with 1 if they are not.
+Each task is one `relive fit` on the same model file, which is all that passes from one process to the next. Then its
+accuracy on every task and the pictures that it generates must be those of `relive run --protocol split --scenario class
+--method rtf --seed 0`, number by number. Exits with 1 if they are not.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def command_line(*arguments: str | Path) -> None:
 
 
 def taught(home: Path, iterations: int) -> relive.ContinualClassifier:
-    """Return the model that five processes have taught."""
+    """Return the model that five processes have trained."""
     data, model = relive.load_data("mnist"), home / "model.safetensors"
     for k in range(TASKS):
         rows = np.isin(data.train_labels, [2 * k, 2 * k + 1])
@@ -51,7 +51,7 @@ def main() -> None:
     store = Store(options.runs_dir)
     run = store.load(spec)
     if run is None:
-        sys.exit(f"{store.directory(spec)} has no result: first do the run, with --runs-dir {options.runs_dir}")
+        sys.exit(f"{store.directory(spec)} has no result: do the run first, with --runs-dir {options.runs_dir}")
     with tempfile.TemporaryDirectory() as folder:
         model = taught(Path(folder), options.iterations)
     data, ours = relive.load_data("mnist"), list[float]()

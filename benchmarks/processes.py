@@ -1,6 +1,6 @@
-"""What only whole processes show: workers against threads, how soon a run begins, and an older commit beside this one.
+"""Measurements of whole processes: workers against threads, how soon a run begins, an older commit against this one.
 
-``python -m benchmarks.processes 2 100`` is a worker with two threads that, at every line it reads, does 100 iterations
+``python -m benchmarks.processes 2 100`` is a worker with two threads that, for every line it reads, does 100 iterations
 of RtF and prints the seconds.
 """
 
@@ -44,9 +44,9 @@ def _worker(threads: int, iterations: int) -> Iterator[subprocess.Popen[str]]:
     with subprocess.Popen(
         command, cwd=ROOT, env=environment(threads=threads), stdin=pipe, stdout=pipe, text=True
     ) as process:
-        _answer(process)  # it is ready
+        _answer(process)  # wait until it is ready
         yield process
-        process.communicate()  # nothing more to read: it ends
+        process.communicate()  # close its input, which ends it
 
 
 def _ask(process: subprocess.Popen[str]) -> None:
@@ -61,7 +61,7 @@ def _answer(process: subprocess.Popen[str]) -> float:
 
 
 def serve(threads: int, iterations: int) -> None:
-    """Be a worker."""
+    """Serve as a worker."""
     torch.set_num_threads(threads)
     of = subject("split", "class", "rtf")
     of.block(3)
@@ -118,7 +118,7 @@ def measure_start(effort: Effort) -> Findings:
             effort.say(f"start {i}")
             torches.append(_seconds("-c", "import os, torch; os._exit(0)"))
             ours.append(_seconds("-c", START, folder))
-    start, bare = statistics.median(ours[1:]), statistics.median(torches[1:])  # the first fills the disk's cache
+    start, bare = statistics.median(ours[1:]), statistics.median(torches[1:])  # the first fills the disk cache
     note = f"{start:.2f} s over {bare:.2f} s"
     return Findings(
         [Figure("first iteration of relive run over import torch", start / bare, "×", START_GOAL, AT_MOST, note)],
@@ -142,7 +142,7 @@ def _tree(commit: str) -> Iterator[Path]:
 
 
 def measure_before(effort: Effort) -> Findings:
-    """Return where RtF's iteration spends its time, before and now, in processes that take turns."""
+    """Return where RtF's iteration spends its time, before and now, in alternating processes."""
     profiles: dict[str, list[dict[str, float]]] = {"before": [], "now": []}
     with _tree(BEFORE) as old:
         for i in range(effort.n(2, 1)):

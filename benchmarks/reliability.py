@@ -1,4 +1,4 @@
-"""What was tried to break relive, as a page: ``python -m benchmarks.reliability``.
+"""Attempts to break relive, as a page: ``python -m benchmarks.reliability``.
 
 The figures are those of ``make faults``, ``make fuzz`` and ``python -m benchmarks.soak``, whose JSON files are given
 with ``--faults``, ``--fuzz`` and ``--soak``; they are kept in ``reproduction/reliability.json``. The tables in
@@ -22,7 +22,7 @@ MARK = "reliability"
 
 def faults_table(found: dict[str, Any]) -> str:
     """Return the faults at system calls, an operation per row."""
-    rows = ["| what was disturbed | faults | killed | told and refused | went on | lost | not whole, or wrong |"]
+    rows = ["| operation | faults | killed | reported an error | succeeded | lost | incomplete or wrong |"]
     rows.append("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
     sums = [0] * 6
     for name, tried in found["operations"].items():
@@ -44,7 +44,7 @@ def faults_table(found: dict[str, Any]) -> str:
 
 def fuzz_table(found: dict[str, Any]) -> str:
     """Return the damaged inputs, a kind per row."""
-    rows = ["| what was damaged | cases | refused | taken | crashed or hung |", "| --- | ---: | ---: | ---: | ---: |"]
+    rows = ["| input | cases | refused | accepted | crashed or hung |", "| --- | ---: | ---: | ---: | ---: |"]
     sums = [0, 0, 0, 0]
     for name, count in found["targets"].items():
         counts = [count["cases"], count["refused"], count["taken"], len(count["failed"])]
@@ -70,8 +70,8 @@ def soak_table(found: list[dict[str, Any]]) -> str:
     row("**results lost**", [soak["lost"] for soak in found])
     row("**damaged**", [soak["damaged"] for soak in found])
     row("**wrong**, of those compared", [f"{soak['wrong']} of {soak['compared']:,}" for soak in found])
-    row("**done by two at a time**", [soak["twice at a time"] for soak in found])
-    row("begun, the first time or again", [f"{soak['begun']:,}" for soak in found])
+    row("**done by two processes at once**", [soak["twice at a time"] for soak in found])
+    row("starts, including restarts", [f"{soak['begun']:,}" for soak in found])
     for kind in kinds:
         times = [soak["recovery"].get(kind) for soak in found]
         row(f"seconds to the next result after {kind}: median, worst", [f"{t[0]}, {t[1]}" if t else "–" for t in times])
@@ -85,7 +85,7 @@ def summary(kept: dict[str, Any]) -> str:
     if "faults" in kept:
         operations = kept["faults"]["operations"].values()
         n, wrong = sum(sum(t["faults"].values()) for t in operations), sum(len(t["wrong"]) for t in operations)
-        lines.append(f"- {n:,} faults at system calls: {wrong} left something that is not whole, or lost.")
+        lines.append(f"- {n:,} faults at system calls: {wrong} left something incomplete, wrong or lost.")
     if "fuzz" in kept:
         targets = kept["fuzz"]["targets"].values()
         n, failed = sum(t["cases"] for t in targets), sum(len(t["failed"]) for t in targets)
@@ -94,7 +94,7 @@ def summary(kept: dict[str, Any]) -> str:
         n = sum(soak["faults"].values())
         lines.append(
             f"- {soak['runs']:,} runs in {soak['minutes']} minutes with {n} faults ({soak['engine']}): {soak['lost']} "
-            f"lost, {soak['wrong']} wrong, {soak['twice at a time']} done by two at a time."
+            f"lost, {soak['wrong']} wrong, {soak['twice at a time']} done by two processes at once."
         )
     return "\n".join(lines)
 

@@ -25,7 +25,7 @@ GENERATED, SHOWN = 1000, 10
 
 
 def replayed(method: str, seed: int, iterations: int) -> tuple[float, np.ndarray, np.ndarray]:
-    """Learn all tasks; return the mean accuracy, generated pictures (n, height, width) and what the network says."""
+    """Learn all tasks; return the mean accuracy, generated pictures (n, height, width) and their predicted classes."""
     tasks = tasks_of("split", load_data("mnist"), n_tasks=5, seed=seed)
     scenario = scenario_of("class", [task.classes for task in tasks])
     learner = Learner(make_method(method), scenario, tasks[0].n_inputs, seed=seed)

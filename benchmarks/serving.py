@@ -1,9 +1,9 @@
-"""How fast ``relive serve`` answers many clients at once, and that a file replaced meanwhile does no harm.
+"""How fast ``relive serve`` answers many clients at once, and whether replacing the model file meanwhile does harm.
 
     python -m benchmarks.serving --clients 50 --requests 60 --replacements 100
 
-Everything is a process of its own: the server, and each client. Clients ask one question again and again, and check
-every answer against those that the two models are known to give.
+The server and each client are separate processes. Clients repeat one request, and check every response against the
+known predictions of the two models.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ print(json.dumps(said))
 
 @dataclass(frozen=True)
 class Load:
-    """What many clients got: seconds of each request, sorted; answers that were wrong or failed; which model's."""
+    """What the clients got: seconds of each request, sorted; wrong and failed responses; responses per model."""
 
     seconds: list[float]
     wrong: int
@@ -65,7 +65,7 @@ class Load:
 
 @contextmanager
 def serving(model: Path) -> Iterator[int]:
-    """Serve a model in a process of its own, and give its port."""
+    """Serve a model in a separate process, and yield its port."""
     words = [sys.executable, "-m", "relive", "serve", str(model), "--port", "0"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
         assert server.stdout is not None
@@ -91,7 +91,7 @@ def ask(port: int, question: dict[str, Any], known: list[Any], clients: int, req
 
 
 def gathered(clients: list[Any], start: float) -> Load:
-    """Wait for all clients, and put together what they got."""
+    """Wait for all clients, and merge what they got."""
     said = [json.loads(client.stdout.read()) for client in clients]
     took = time.perf_counter() - start
     for client in clients:
@@ -107,7 +107,7 @@ def gathered(clients: list[Any], start: float) -> Load:
 
 
 def replace_file(model: Path, version: Path) -> None:
-    """Put another model in a file's place, as ``relive fit`` does: at once."""
+    """Replace a file by another model atomically, as ``relive fit`` does."""
     temporary = model.with_suffix(".tmp")
     shutil.copyfile(version, temporary)
     os.replace(temporary, model)
@@ -116,7 +116,7 @@ def replace_file(model: Path, version: Path) -> None:
 def under_load(
     model: Path, versions: list[Path], question: dict[str, Any], clients: int, requests: int, replacements: int
 ) -> Load:
-    """Ask a served model from many processes, while its file is replaced so many times by each version in turn."""
+    """Query a served model from many processes, while its file is replaced repeatedly by each version in turn."""
     from relive.inference.predictor import predictor_of
 
     known = []
@@ -135,7 +135,7 @@ def under_load(
 
 
 def two_models(folder: Path) -> tuple[list[Path], dict[str, Any]]:
-    """Return two models of digits that give different answers, and a question."""
+    """Return two models of digits with different predictions, and a request."""
     from sklearn.datasets import load_digits
 
     from relive import ContinualClassifier
@@ -153,7 +153,7 @@ def two_models(folder: Path) -> tuple[list[Path], dict[str, Any]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--clients", type=int, default=50)
-    parser.add_argument("--requests", type=int, default=60, help="of each client")
+    parser.add_argument("--requests", type=int, default=60, help="requests per client")
     parser.add_argument("--replacements", type=int, default=100)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

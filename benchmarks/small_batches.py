@@ -25,7 +25,7 @@ from relive import ContinualClassifier
 
 OUTPUT, PAGE = ROOT / "reproduction/small-batches.json", ROOT / "docs/own-data.md"
 TEN = 10
-CASES: dict[str, tuple[str, int, dict[str, Any]]] = {  # data set, classes per task, what the model is
+CASES: dict[str, tuple[str, int, dict[str, Any]]] = {  # data set, classes per task, the model's parameters
     "`discriminant`, digits, two classes per task": ("digits", 2, {"method": "discriminant"}),
     "`discriminant`, letter, six classes per task": ("letter", 6, {"method": "discriminant"}),
     "`discriminant`, vowel, two classes per task": ("vowel", 2, {"method": "discriminant"}),
@@ -36,7 +36,7 @@ Found = dict[str, Any]
 
 
 def taught(data: str, per_task: int, model: dict[str, Any], seed: int, folder: Path) -> tuple[float, float]:
-    """Return the accuracy of a model that learned tasks, and of one that was given ten samples at a time."""
+    """Return the accuracy of a model trained in tasks, and of one given ten samples at a time."""
     torch.set_num_threads(1)
     samples = samples_of(data, folder)
     parts = train_test_split(samples.X, samples.y, test_size=0.3, stratify=samples.y, random_state=seed)

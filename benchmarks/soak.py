@@ -1,8 +1,8 @@
 """A sweep of many short runs with a random fault every few seconds: ``python -m benchmarks.soak --minutes 10``.
 
-A driver does the sweep, on worker processes or on a Dask cluster of this machine. Every few seconds it, a worker or
-the scheduler is killed or stopped, the disk is full, a lease is deleted, or the clock jumps. In the end every result
-must be there, once, with the bits of an undisturbed run. Stopped at any moment, the same command goes on.
+A driver does the sweep, on worker processes or on a Dask cluster of this machine. Every few seconds the driver, a
+worker or the scheduler is killed or suspended, the disk is filled, a lease is deleted, or the clock jumps. In the end
+every result must be there, once, bit-identical to an undisturbed run. Stopped at any moment, the same command resumes.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ PORT = 18787
 
 
 def specs(n: int, iters: int) -> list[RunSpec]:
-    """Return what is to be done."""
+    """Return the runs to do."""
     sizes = {"dataset": "digits", "iters": iters, **SIZES}
     return [make_spec("split", "class", METHODS[k % len(METHODS)], seed=k, **sizes) for k in range(n)]
 
 
 def logged(job: Job) -> tuple[dict[str, Any], list[Pictures]]:
-    """Do a run; leave a line when it begins, and one if somebody else is at it, or it was done before."""
+    """Do a run; log a line when it begins, and one if another process is doing it, or it was done before."""
     name, log = RunSpec.from_json(job.spec).name, Path(os.environ["SOAK_LOG"])
     with log.open("a", buffering=1) as file, (log.parent / "busy" / name).open("w") as busy:
         try:
@@ -62,7 +62,7 @@ def logged(job: Job) -> tuple[dict[str, Any], list[Pictures]]:
 
 
 def drive(root: Path, n: int, iters: int, scheduler: str | None, workers: int) -> int:
-    """Be the driver."""
+    """Run as the driver."""
     from relive.cli.sweeping import make_engine
 
     engine = make_engine("dask" if scheduler else "local", None if scheduler else workers, scheduler)
@@ -73,12 +73,12 @@ def drive(root: Path, n: int, iters: int, scheduler: str | None, workers: int) -
 
 @dataclass
 class Found:
-    """What was seen so far; kept in a file, so that a soak can go on."""
+    """What was observed so far; kept in a file, so that a soak can resume."""
 
     seconds: float = 0.0
     faults: Counter[str] = field(default_factory=Counter)
     recovery: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-    megabytes: list[tuple[float, float]] = field(default_factory=list)  # after so many seconds, driver and workers
+    megabytes: list[tuple[float, float]] = field(default_factory=list)  # seconds since the start, and MB
     starts: int = 0
 
     def to_json(self) -> dict[str, Any]:
@@ -101,7 +101,7 @@ class Soak:
     home
         Where everything is kept.
     runs, iters, engine, workers
-        How many runs; training iterations of each task in them; ``local`` or ``dask``; processes that do them.
+        How many runs; training iterations per task; ``local`` or ``dask``; worker processes.
     """
 
     def __init__(self, home: Path, runs: int, iters: int, engine: str, workers: int) -> None:
@@ -116,7 +116,7 @@ class Soak:
         self.faketime = next((path for path in FAKETIME if Path(path).exists()), None)
 
     def _mount(self) -> bool:
-        """Have a small disk of its own for the runs; without one it is never full."""
+        """Mount a small disk for the runs; without one it is never filled."""
         disk = self.home / "disk"
         disk.mkdir(exist_ok=True)
         if os.path.ismount(disk):
@@ -127,7 +127,7 @@ class Soak:
         return done.returncode == 0
 
     def start(self) -> None:
-        """Start whoever is not there."""
+        """Start every process that is not running."""
         if self.engine == "dask":
             quiet = ["--host", "127.0.0.1", "--dashboard-address", "127.0.0.1:0"]
             self._start("scheduler", "-m", "distributed.cli.dask_scheduler", "--port", str(PORT), *quiet)
@@ -158,12 +158,12 @@ class Soak:
         return sum((entry / RESULT).exists() for entry in self.root.iterdir()) if self.root.is_dir() else 0
 
     def everybody(self) -> list[int]:
-        """Return all processes that take part, but for a Dask scheduler."""
+        """Return all processes that take part, except a Dask scheduler."""
         first = [p.pid for name, p in self.processes.items() if p.poll() is None and name != "scheduler"]
         return first + [child for parent in first for child in children(parent)]
 
     def fault(self) -> str:
-        """Do something bad, and say what it was."""
+        """Inject a random fault, and return its kind."""
         kinds = ["kill driver", "kill worker", "stop", "delete lease"]
         kinds += ["full disk"] if self.has_disk else []
         kinds += ["clock jump"] if self.faketime else []
@@ -192,7 +192,7 @@ class Soak:
         return kind
 
     def _fill(self, seconds: float) -> None:
-        """Have no byte left on the disk for a while."""
+        """Keep the disk full for a while."""
         with (self.home / "disk" / "filler").open("wb", buffering=0) as file, contextlib.suppress(OSError):
             while True:
                 file.write(b"\0" * 2**16)
@@ -200,10 +200,10 @@ class Soak:
         (self.home / "disk" / "filler").unlink()
 
     def soak(self, minutes: float) -> None:
-        """Do it for so long, or until all is done."""
+        """Inject faults for so long, or until every run is done."""
         last = time.monotonic()
         end = last + 60 * minutes
-        next_fault, kind, since = last, "", last  # the last fault, and when it was; nothing once it is overcome
+        next_fault, kind, since = last, "", last  # the last fault, and when it was; empty once a result has followed
         before = self.done()
         while time.monotonic() < end and before < self.runs:
             self.start()
@@ -226,7 +226,7 @@ class Soak:
             self.state.write_text(json.dumps(self.found.to_json()))
 
     def finish(self) -> None:
-        """Let the driver do what is left, undisturbed, and end everybody."""
+        """Let the driver finish undisturbed, and end all processes."""
         self.clock.write_text("+0")
         while self.done() < self.runs:
             self.start()
@@ -272,7 +272,7 @@ class Soak:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Return whether two results of a spec have the same bits."""
+    """Return whether two results of a spec are bit-identical."""
     return bool(one.accuracy_matrix == other.accuracy_matrix and one.curve == other.curve)
 
 
@@ -291,7 +291,7 @@ def children(parent: int) -> list[int]:
 
 
 def memory(pid: int) -> float:
-    """Return how many megabytes of memory a process has to itself."""
+    """Return the private memory of a process in megabytes."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         pages = Path(f"/proc/{pid}/statm").read_text().split()
         return (int(pages[1]) - int(pages[2])) * os.sysconf("SC_PAGE_SIZE") / 1e6

@@ -1,4 +1,4 @@
-"""What benchmarks share that keep their figures in a JSON file: reading, writing, and two commands, run and write."""
+"""Shared by benchmarks that keep their figures in a JSON file: reading, writing, and two commands, run and write."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from relive._util.files import write_atomic
 
 
 def read(path: Path, default: Any) -> Any:
-    """Return what a file has, or what there is if there is none yet."""
+    """Return the contents of a file, or the default if there is none yet."""
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else default
 
 
 def write(path: Path, found: Any) -> None:
-    """Write figures, whole or not at all."""
+    """Write figures atomically."""
     write_atomic(path, (json.dumps(found, indent=1, ensure_ascii=False) + "\n").encode())
 
 
 def commands(doc: str | None, run: Callable[[argparse.Namespace], None], put: Callable[[], None]) -> None:
-    """Do what the command line says: ``run`` measures what is missing, ``write`` puts it into the documentation."""
+    """Parse the command line: ``run`` measures what is missing, ``write`` puts it into the documentation."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("do", choices=("run", "write"))
     parser.add_argument("--data", type=Path, default=FOLDER, help="where prepared data sets are kept")

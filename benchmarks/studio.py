@@ -1,4 +1,4 @@
-"""How much watching slows training: one run, with and without fifty pages that watch it, in turns.
+"""How much open pages slow down training: one run, alternately with and without fifty pages that follow it.
 
 python -m benchmarks.studio   (some minutes, on a quiet machine)
 """
@@ -20,7 +20,7 @@ from relive.experiments.spec import make_spec
 from relive.experiments.store import Store
 from relive.studio.commands import run_words
 
-CLIENTS, TURNS, TURN = 50, 30, 3.0  # watchers; turns with and without them, and seconds of each
+CLIENTS, TURNS, TURN = 50, 30, 3.0  # clients; turns, every second one with them, and seconds of each
 
 
 def main() -> None:
@@ -55,8 +55,8 @@ def main() -> None:
             server.wait()
     alone, beside = (sum(speeds[watched]) / len(speeds[watched]) for watched in (False, True))
     seconds = TURN * TURNS / 2
-    print(f"{told / CLIENTS / seconds:.1f} messages/s to each; the server had {100 * busy / seconds:.1f} % of a core")
-    print(f"alone {alone:.1f} steps/s, with {CLIENTS} watching {beside:.1f} steps/s: ratio {alone / beside:.3f}")
+    print(f"{told / CLIENTS / seconds:.1f} messages/s to each; the server used {100 * busy / seconds:.1f} % of a core")
+    print(f"alone {alone:.1f} steps/s, with {CLIENTS} pages {beside:.1f} steps/s: ratio {alone / beside:.3f}")
 
 
 def serve(runs: Path) -> tuple[int, subprocess.Popen[bytes]]:
@@ -82,7 +82,7 @@ def _processor_time(pid: int) -> float:
 
 
 class Watchers:
-    """So many who watch, each on a connection of its own."""
+    """Clients that read the event stream, each on its own connection."""
 
     token = ""
 
@@ -108,7 +108,7 @@ class Watchers:
         connection.request("GET", "/api/events", headers={"Authorization": f"Bearer {self.token}"})
         answer = connection.getresponse()
         while not self._over:
-            line = answer.readline()  # first, since others count meanwhile
+            line = answer.readline()  # before the count is read, which other threads change meanwhile
             self.lines += line.startswith(b"data: ")
         connection.close()
 

@@ -1,6 +1,6 @@
 """The README's pictures of the studio, and the animation of the draw view while the slider moves.
 
-First `relive studio --demo --no-open` in another terminal; then, with the address that it prints:
+Start `relive studio --demo --no-open` in another terminal; then, with the address that it prints:
 python -m benchmarks.studio_pictures 'http://127.0.0.1:…/#token=…'
 """
 

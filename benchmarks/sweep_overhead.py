@@ -1,4 +1,4 @@
-"""What a sweep costs beside its runs: 10,000 runs that do nothing, through the local engine and the store.
+"""What a sweep costs besides its runs: 10,000 runs that do nothing, through the local engine and the store.
 
     python benchmarks/sweep_overhead.py [--runs 10000] [--workers 2] [--profile]
 
@@ -28,7 +28,7 @@ from relive.experiments.worker import Job
 
 
 def canned(spec: RunSpec, versions: dict[str, str]) -> RunResult:
-    """Return a result as large as a real one of split MNIST: 5 tasks, 11 looks at each."""
+    """Return a result as large as a real one of split MNIST: 5 tasks, 11 evaluations each."""
     row = [0.9874739039665971, 0.9662095984329089, 0.9909284951974386, 0.9954682779456193, 0.9833585476550681]
     return RunResult(
         spec=spec,
@@ -46,12 +46,12 @@ def canned(spec: RunSpec, versions: dict[str, str]) -> RunResult:
 
 
 def nothing(job: Job) -> tuple[dict[str, Any], list[Pictures]]:
-    """Take the place of a run."""
+    """Stand in for a run."""
     return canned(RunSpec.from_json(job.spec), job.versions).to_json(), []
 
 
 def scan(store: Store, runs: int) -> str:
-    """Say how long it takes to read all results."""
+    """Return how long it takes to read all results."""
     start, cpu = time.perf_counter(), time.process_time()
     results, damaged = store.scan()
     seconds, cpu = time.perf_counter() - start, time.process_time() - cpu

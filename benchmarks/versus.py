@@ -18,7 +18,7 @@ from relive.report.style import method_title
 N_TASKS = 5
 FEW, PAPER_S = 100, 2000  # iterations per task: a short run, and the paper's on split MNIST
 GOAL, RTF_GOAL, EWC_GOAL = 1.2, 1.6, 8.0
-FISHER_ROWS = 200  # samples that the plain Fisher is measured on; its time is scaled to the task's
+FISHER_ROWS = 200  # samples that the plain Fisher is timed on, scaled to the task's number of samples
 
 
 def compare(method: str, rounds: int, size: int) -> dict[str, Any]:
@@ -52,7 +52,7 @@ def _fisher_seconds(ours: Learner, plain: PlainSubject, few: int) -> dict[str, f
 
 
 def whole_run(result: dict[str, Any], iterations: int) -> float:
-    """Return how many times as long the plain version takes for a run with so many iterations per task."""
+    """Return the plain version's time over ours for a run with so many iterations per task."""
     total: dict[str, float] = {
         who: sum(iterations * task[who] + result.get("fisher", {}).get(who, 0.0) for task in result["tasks"])
         for who in ("ours", "plain")

@@ -1,1 +1,1 @@
-"""What the documentation site has beside its written pages: a page per method, equations, pictures, the examples."""
+"""What the documentation site has besides its written pages: a page per method, equations, pictures, the examples."""

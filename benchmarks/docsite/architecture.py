@@ -48,13 +48,13 @@ STEPS = (  # (address, what it does, whether a method decides it), in the order 
 
 
 def layers() -> list[list[str]]:
-    """Return the packages from top to bottom, as the contract that is checked has them."""
+    """Return the packages from top to bottom, as in the import contract."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     return [row.split(" | ") for row in next(c["layers"] for c in contracts if c["type"] == "layers")]
 
 
 def imports(package: str) -> set[str]:
-    """Return the packages that the files of one import from, those only for type checking included."""
+    """Return the packages that one package's files import from, also only for type checking."""
     found = set()
     for path in (ROOT / "src/relive" / package).rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

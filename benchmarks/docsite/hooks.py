@@ -1,8 +1,8 @@
-"""What MkDocs calls while it builds the site (mkdocs.yml): pages that no one writes, links, and equations.
+"""Hooks that MkDocs calls while it builds the site (mkdocs.yml): generated pages, links, and equations.
 
 - the home page is the README, and the other files that pages link to (examples, tests, CONTRIBUTING.md) are pages too;
 - every method has a page, made of its docstring, its facts and the ledger (:mod:`benchmarks.docsite.methods`);
-- equations become MathML, which browsers draw by themselves: no script and no font comes from elsewhere.
+- equations become MathML, which browsers render themselves: no script or font comes from elsewhere.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ DOCS = ROOT / "docs"
 LINK = re.compile(r"(?<=\]\()([^)#\s]+)(?=[)#])")
 EQUATION = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', flags=re.DOTALL)
 LANGUAGES = {".py": "python", ".sh": "sh", ".toml": "toml", ".cff": "yaml", ".yml": "yaml"}
-SPELLINGS = {r"\arg": r"\operatorname{arg}", r"\big\lVert": r"\lVert", r"\big\rVert": r"\rVert"}  # what it knows
+SPELLINGS = {r"\arg": r"\operatorname{arg}", r"\big\lVert": r"\lVert", r"\big\rVert": r"\rVert"}  # for latex2mathml
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
@@ -38,7 +38,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages that are made, and those of files outside docs/ that some page links to."""
+    """Add the generated pages, and those of files outside docs/ that some page links to."""
     made = {f"methods/{name}.md": text for name, _, text in method_pages()}
     made["index.md"] = moved((ROOT / "README.md").read_text(encoding="utf-8"), ROOT / "README.md", DOCS / "index.md")
     waiting = [DOCS / file.src_uri for file in files if file.is_documentation_page()] + [ROOT / "README.md"]
@@ -55,7 +55,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Lead links out of docs/ to the pages that stand for those files."""
+    """Point links out of docs/ to the pages that stand for those files."""
     if page.file.abs_src_path is None or page.file.generated_by is not None:
         return markdown
     path = DOCS / page.file.src_uri
@@ -71,7 +71,7 @@ def mathml(latex: str, block: bool) -> str:
     """Return an equation as MathML; fail if any command in it is unknown."""
     for ours, theirs in SPELLINGS.items():
         latex = latex.replace(ours, theirs)
-    parts = latex.split(r"\qquad") if block else [latex]  # a line each
+    parts = latex.split(r"\qquad") if block else [latex]  # one line each
     drawn = "\n".join(convert(part.strip(), display="block" if block else "inline") for part in parts)
     if unknown := re.findall(r"\\[A-Za-z]+", drawn):
         raise ValueError(f"LaTeX that cannot be drawn: {', '.join(unknown)} in {latex}")
@@ -102,7 +102,7 @@ def shown(path: Path) -> str:
 
 
 def moved(markdown: str, old: Path, new: Path) -> str:
-    """Return the text of a page with its links as they must be if it stands elsewhere in docs/."""
+    """Return the text of a page with its links corrected for another place in docs/."""
 
     def there(found: re.Match[str]) -> str:
         link = found[0]

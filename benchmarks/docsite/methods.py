@@ -1,6 +1,6 @@
 """A page for each method, made of its docstring, its facts and the ledger: no number on it is typed by hand.
 
-python -m benchmarks.docsite.methods DIRECTORY    # the pages as Markdown; `make docs` has them in the site
+python -m benchmarks.docsite.methods DIRECTORY    # the pages as Markdown; `make docs` puts them into the site
 python -m benchmarks.docsite.methods              # only the table of docs/scenarios.md
 """
 
@@ -113,7 +113,7 @@ def _settings(facts: MethodFacts) -> list[str]:
 def _numbers(
     facts: MethodFacts, results: list[RunResult], tables: dict[str, tuple[Comparison, Comparison]]
 ) -> list[str]:
-    """Return the tables of a method: the paper's cells beside ours, and all other runs of it."""
+    """Return the tables of a method: the paper's cells next to ours, and all its other runs."""
     parts = []
     for protocol, (default, tuned) in tables.items():
         rows = []
@@ -134,7 +134,7 @@ def _numbers(
         )
     if others := [result for result in results if result.spec.method == facts.name]:
         rest = further(others)
-        if rest.count("\n") > 1:  # more than its head
+        if rest.count("\n") > 1:  # more than its header
             parts.append(f"Runs beyond the paper's tables:\n\n{rest}")
     return parts or ["There is no run of it in the ledger yet, nor a published one on these protocols."]
 

@@ -31,7 +31,7 @@ FORGETTING: dict[str, dict[str, Any]] = {  # the runs that are drawn, by their e
     "none": {"encoder": "mlp"},
 }
 INK, QUIET, BOX, ANSWER = "#1a1a1a", "#5f5f5f", "#eef2f7", "#d9ead3"
-SCENARIOS = {  # title: what is given beside the picture, what is asked, the answer
+SCENARIOS = {  # title: what is given besides the picture, the question, the answer
     "Task-IL": ("the task: 2 or 3", "2 or 3?", "3"),
     "Domain-IL": ("nothing", "first or second\nof its pair?", "second"),
     "Class-IL": ("nothing", "which of all digits\nmet so far?", "3"),

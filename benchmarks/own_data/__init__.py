@@ -1,1 +1,1 @@
-"""The benchmark on real data: what an engineer could pick for classes that come one after another, side by side."""
+"""The benchmark on real data: what an engineer could choose for classes that arrive one after another, side by side."""

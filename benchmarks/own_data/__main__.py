@@ -1,12 +1,12 @@
-"""Classes that come one after another, on real data: relive's methods beside what an engineer could pick instead.
+"""Classes that arrive one after another, on real data: relive's methods against what an engineer could choose instead.
 
     python -m benchmarks.own_data prepare            put the data sets into the cache
     python -m benchmarks.own_data run [--only wine --only iris] [--learner rtf] [--seeds 5] [--jobs 2]
     python -m benchmarks.own_data write              tables and figures into the documentation
     python -m benchmarks.own_data tune               how the constants of the simple learners were chosen
 
-Every learner sees the same tasks in the same order and is asked about all classes at the end. Runs are added to a file
-of JSON lines as they end; what is there is not run again. Needs ``pip install -c constraints.txt -e '.[bench]'``.
+Every learner sees the same tasks in the same order and is tested on all classes at the end. Runs are appended to a file
+of JSON lines as they end; stored runs are not repeated. Needs ``pip install -c constraints.txt -e '.[bench]'``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from relive.report.figures import save
 
 
 def prepare(options: argparse.Namespace) -> None:
-    """Make every data set, and say what it is, as markdown."""
+    """Make every data set, and print a Markdown table of them."""
     print("| data set | to learn | to test | features | classes | samples per class | per task | inputs | digest |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     for source in options.source or SOURCES:
@@ -79,7 +79,7 @@ def lines(path: Path) -> list[str]:
 
 
 def write(options: argparse.Namespace) -> None:
-    """Write tables between their marks, and the figures beside."""
+    """Write tables between their marks, and the figures next to the page."""
     runs = read(options.output)
     put(options.page, "comparison", page(runs))
     table = cells(runs)
@@ -99,8 +99,8 @@ def main() -> None:
     one.add_argument("--only", action="append", choices=list(COURSES), help="a course; may be given several times")
     one.add_argument("--learner", action="append", choices=list(LEARNERS), help="a learner; may be given several times")
     one.add_argument("--seeds", type=int, default=5)
-    one.add_argument("--jobs", type=int, default=1, help="processes, of one thread each")
-    one.add_argument("--again", action="store_true", help="forget the stored runs of these courses and learners first")
+    one.add_argument("--jobs", type=int, default=1, help="processes, one thread each")
+    one.add_argument("--again", action="store_true", help="discard the stored runs of these courses and learners first")
     one.set_defaults(do=run)
     one = commands.add_parser("write")
     one.add_argument("--page", type=Path, default=ROOT / "docs/benchmark.md")

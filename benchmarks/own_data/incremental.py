@@ -1,4 +1,4 @@
-"""The learners of scikit-learn and River that go on learning, with their default settings."""
+"""The incremental learners of scikit-learn and River, with their default settings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from benchmarks.own_data.samples import Array
 
 @final
 class PartialFit(Learner):
-    """A learner of scikit-learn that has ``partial_fit``; it is told all classes beforehand, as it has to be.
+    """A learner of scikit-learn that has ``partial_fit``; it is given all classes beforehand, as it requires.
 
     Parameters
     ----------
@@ -23,7 +23,7 @@ class PartialFit(Learner):
     setting
         The classes, and the seed of the order of samples.
     passes
-        How often each task is gone through.
+        Passes over each task.
     numbers
         How many numbers the model keeps.
     """

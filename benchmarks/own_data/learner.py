@@ -10,12 +10,12 @@ import numpy as np
 
 from benchmarks.own_data.samples import Array
 
-LIMIT = 10.0  # standardised features grow like a logarithm from here: a later task may lie far from the first
+LIMIT = 10.0  # standardised features grow logarithmically from here: a later task may be far from the first
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What a learner is told beforehand.
+    """What a learner is given beforehand.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class Setting:
 
 
 class Learner(ABC):
-    """Learns task after task, and can be asked at any time."""
+    """Learns task after task, and can predict at any time."""
 
     @abstractmethod
     def learn(self, X: Array, y: Array) -> None:
@@ -48,8 +48,8 @@ class Learner(ABC):
     def numbers_kept(self) -> int:
         """How many numbers it keeps from one task to the next.
 
-        Parameters, statistics and stored samples count; of a symmetric matrix half. What a seed gives again, what
-        follows from the rest, and the moments of an optimizer do not.
+        Parameters, statistics and stored samples count; of a symmetric matrix half. What a seed reproduces,
+        what follows from the rest, and an optimizer's moments do not.
         """
 
 
@@ -57,7 +57,7 @@ class Learner(ABC):
 class Scaled(Learner):
     """A learner whose inputs are scaled: bytes and numbers in [0, 1] to [0, 1], others standardised by the first task.
 
-    The rule is the one ContinualClassifier has for networks.
+    The rule is ContinualClassifier's for networks.
     """
 
     def __init__(self, learner: Learner) -> None:
@@ -78,13 +78,13 @@ class Scaled(Learner):
 
 
 def scaling(X: Array) -> tuple[Array, Array]:
-    """Return mean and scale of each feature by a first task."""
+    """Return mean and scale of each feature, from a first task."""
     if X.dtype == np.uint8:
         return np.zeros(X.shape[1]), np.full(X.shape[1], 255.0)
     if X.min() >= 0 and X.max() <= 1:
         return np.zeros(X.shape[1]), np.ones(X.shape[1])
     mean, deviation = X.mean(0, dtype=np.float64), X.std(0, dtype=np.float64)
-    return mean, np.where(deviation <= 1e-9 * np.abs(mean), 1.0, deviation)  # what does not vary keeps its unit
+    return mean, np.where(deviation <= 1e-9 * np.abs(mean), 1.0, deviation)  # constant features keep their unit
 
 
 def scaled(X: Array, mean: Array, scale: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Every learner of the benchmark. To add one is to add a line."""
+"""Every learner of the benchmark. To add one, add a line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from benchmarks.own_data.whole import AllAtOnce, of_sklearn, same_network
 OWN, SUMS, SKLEARN, RIVER, WHOLE = "relive", "sums, NumPy", "scikit-learn", "River", "everything at once"
 SHRINKAGE = {"naive Bayes": 0.3, "LDA": 0.1, "Gaussians": 0.1}  # chosen by `tune`, as are the next two
 STRENGTH = {"features": 100.0, "convolutions": 0.01}
-PASSES = {"linear": 20, "network": 20}  # the network's: as many as relive's methods make
+PASSES = {"linear": 20, "network": 20}  # the network makes as many as relive's methods
 
 
 @dataclass(frozen=True)
@@ -33,13 +33,13 @@ class Entry:
     make
         Makes one.
     family
-        Whose it is.
+        The library or approach it belongs to.
     keeps_data
         Whether it stores samples.
     pictures_only
         Whether it needs the shape of a picture.
     most
-        Training and test samples that it is given at most, because it is slow.
+        At most so many training and test samples, because it is slow.
     """
 
     make: Callable[[Setting], Learner]

@@ -1,4 +1,4 @@
-"""The methods of relive, through the door that users have."""
+"""The methods of relive, through its public estimator."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from relive import ContinualClassifier
 
 @final
 class Own(Learner):
-    """A ContinualClassifier: a task is a call of ``partial_fit``; inputs go in as they are, pictures with a shape."""
+    """A ContinualClassifier: a task is a call of ``partial_fit``; inputs are passed unscaled, pictures with a shape."""
 
     def __init__(self, setting: Setting, method: str, keeps_data: bool = False) -> None:
         self.model = ContinualClassifier(

@@ -14,16 +14,16 @@ from benchmarks.own_data.results import Run
 Cells = dict[str, dict[str, list[Run]]]  # course: learner: its runs
 
 
-REFERENCE = "rtf"  # whose courses are compared, and whose time is the unit
+REFERENCE = "rtf"  # its courses are compared, and its time is the unit
 SEEDS = 5  # of a cell that is complete
 COLUMNS = 8  # courses in one table
-CLOSE = 1.0  # points behind the best that are not worth a line
-FOLLOWED = ("auto", "rtf")  # of whom it is told where they are behind
+CLOSE = 1.0  # points behind the best that are not reported
+FOLLOWED = ("auto", "rtf")  # learners for which the courses where they are behind are listed
 
 
 @dataclass(frozen=True)
 class Summary:
-    """How a learner did on the courses it took.
+    """How a learner did on the courses it was run on.
 
     Attributes
     ----------
@@ -32,13 +32,13 @@ class Summary:
     accuracy
         Mean over the courses that are :func:`shared`, in %; nan if one of them is missing.
     rank
-        Mean place among the learners of the same course that keep no data, from 1.
+        Mean rank among the learners of the same course that keep no data, from 1.
     behind, where
-        The largest distance to the best other learner that keeps no data, in points, and on which course.
+        The largest gap to the best other learner that keeps no data, in points, and on which course.
     seconds
         CPU time of a course, geometric mean over the shared courses, or over its own if it lacks one.
     ratio
-        Median over courses of the CPU time, with the reference's as unit.
+        Median over courses of the CPU time over the reference's.
     numbers
         Numbers kept, geometric mean over the same courses.
     """
@@ -74,14 +74,14 @@ def mean_accuracy(runs: Sequence[Run]) -> float:
 
 
 def ahead(mine: Sequence[Run], theirs: Sequence[Run]) -> float:
-    """Return by how many points the first are better, on the seeds that both have; nan if there is none."""
+    """Return by how many points the first are better, on the seeds that both have; nan if they share none."""
     scores = {run.seed: run.accuracy for run in theirs}
     differences = [100 * (run.accuracy - scores[run.seed]) for run in mine if run.seed in scores]
     return statistics.fmean(differences) if differences else math.nan
 
 
 def place(distances: Sequence[float]) -> float:
-    """Return the place, from 1, of one who is so far ahead of each of the others; with equals it is shared.
+    """Return the rank, from 1, of a learner given its lead over each of the others; ties share a rank.
 
     >>> place([-5.0, 0.0, 10.0])
     2.5
@@ -90,9 +90,9 @@ def place(distances: Sequence[float]) -> float:
 
 
 def shared(table: Cells) -> Cells:
-    """Return what a fair mean needs: courses that the reference took, and learners that took them all.
+    """Return what a fair mean needs: courses that the reference was run on, and learners that were run on them all.
 
-    While courses are missing it is those courses that some other learner took too and that leave the most cells.
+    While runs are missing: the courses that some other learner was run on too and that leave the most cells.
     """
     taken = {name: {course for course in table if name in table[course]} for name in LEARNERS}
     choices = [courses & taken[REFERENCE] for courses in taken.values()]
@@ -102,7 +102,7 @@ def shared(table: Cells) -> Cells:
 
 
 def leads_without_data(learners: dict[str, list[Run]], name: str) -> dict[str, float]:
-    """Return by how much a learner is ahead of every other that keeps no data."""
+    """Return by how much a learner leads every other that keeps no data."""
     found = {
         other: ahead(learners[name], runs)
         for other, runs in learners.items()
@@ -112,7 +112,7 @@ def leads_without_data(learners: dict[str, list[Run]], name: str) -> dict[str, f
 
 
 def best_without_data(learners: dict[str, list[Run]]) -> str:
-    """Return who is best on a course among those that keep no data."""
+    """Return the best learner on a course among those that keep no data."""
     without = [name for name in learners if not LEARNERS[name].keeps_data]
     return max(without, key=lambda name: mean_accuracy(learners[name]))
 
@@ -149,12 +149,12 @@ def summaries(table: Cells) -> dict[str, Summary]:
 
 
 def mean_seconds(runs: Sequence[Run]) -> float:
-    """Return the mean CPU time, at least the thousandth of a second that is measured."""
+    """Return the mean CPU time, at least a millisecond, the resolution of the measurement."""
     return max(statistics.fmean(run.seconds for run in runs), 0.001)
 
 
 def geometric(values: Sequence[float]) -> float:
-    """Return the geometric mean; what is less than a thousandth counts as that.
+    """Return the geometric mean; values below a thousandth count as a thousandth.
 
     >>> geometric([10, 1000])
     100.0
@@ -163,7 +163,7 @@ def geometric(values: Sequence[float]) -> float:
 
 
 def summary_table(table: Cells) -> str:
-    """Return the summaries as markdown, the best mean first and who lacks courses last."""
+    """Return the summaries as Markdown, the best mean first, learners without some courses last."""
     lines = [
         f"| learner | of | courses | mean of {len(shared(table))} | mean rank | furthest behind the best without data "
         f"| CPU seconds | CPU time, {REFERENCE} = 1 | numbers kept |",
@@ -181,7 +181,7 @@ def summary_table(table: Cells) -> str:
 
 
 def number(value: float, form: str = ".1f") -> str:
-    """Return a number as text; one that is not known is a dash.
+    """Return a number as text; a dash for nan.
 
     >>> number(12.34), number(math.nan)
     ('12.3', '–')
@@ -190,12 +190,12 @@ def number(value: float, form: str = ".1f") -> str:
 
 
 def mark(learner: str) -> str:
-    """Return a sign for those that were given only a part of large data sets."""
+    """Return a mark for learners that were given only a part of large data sets."""
     return " †" if LEARNERS[learner].most else ""
 
 
 def short(number: float) -> str:
-    """Return a large number with two digits.
+    """Return a large number with two significant digits.
 
     >>> [short(n) for n in (950, 12345, 455_000, 2_010_000)]
     ['950', '12 thousand', '460 thousand', '2.0 million']
@@ -206,7 +206,7 @@ def short(number: float) -> str:
 
 
 def course_tables(table: Cells) -> str:
-    """Return mean ± SEM of every cell as markdown, tables of a few courses of one kind."""
+    """Return mean ± SEM of every cell as Markdown, in tables of a few courses of one kind."""
     parts = []
     for kind in dict.fromkeys(course.kind for course in COURSES.values()):
         names = [name for name in table if COURSES[name].kind == kind]
@@ -264,7 +264,7 @@ def with_error(values: Sequence[float]) -> str:
 
 
 def behind_table(table: Cells, learner: str) -> str:
-    """Return where a learner is more than a point behind the best without data, as markdown, the furthest first."""
+    """Return where a learner is more than a point behind the best without data, as Markdown, the largest gap first."""
     rows = []
     for course, learners in table.items():
         leads = leads_without_data(learners, learner) if learner in learners else {}

@@ -1,4 +1,4 @@
-"""A run: a learner on a course with a seed. Each is a line of JSON, and is not done twice."""
+"""A run: a learner on a course with a seed. Each is a line of JSON, and is done once."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ Key = tuple[str, str, int]  # course, learner, seed
 
 @dataclass(frozen=True)
 class Run:
-    """What came out.
+    """The result of a run.
 
     Attributes
     ----------
     course, learner, seed
         What was done.
     accuracy, macro
-        Share of the test samples, and mean over the classes of the share of their test samples, classified right.
+        Share of test samples classified correctly, and the mean of this share over the classes.
     seconds
-        CPU time from the first sample until the first answer after the last task.
+        CPU time from the first sample until the first prediction after the last task.
     numbers
-        What the learner kept then.
+        How many numbers the learner kept then.
     data, code
         Digests of the data set, and of the package's code.
     """
@@ -61,14 +61,14 @@ class Run:
 
 
 def read(path: Path) -> list[Run]:
-    """Return the runs in a file of JSON lines; none if it is not there."""
+    """Return the runs in a file of JSON lines; none if there is no file."""
     return [Run(**json.loads(line)) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 def limited(taught: Lessons, most: int, seed: int) -> Lessons:
-    """Return lessons with so many training and test samples at most, the same share of each class, but for the rarest.
+    """Return lessons with at most so many training and test samples, the same share of each class but the rarest.
 
-    Of every class in a task two samples stay, or all.
+    Every class in a task keeps at least two samples, or all it has.
     """
     share = most / sum(len(y) for _, y in taught.tasks)
     random = np.random.default_rng(seed)
@@ -83,14 +83,14 @@ def limited(taught: Lessons, most: int, seed: int) -> Lessons:
     return Lessons(tasks, X_test, y_test)
 
 
-@functools.lru_cache(maxsize=1)  # a process goes through the learners of one course after another
+@functools.lru_cache(maxsize=1)  # a process runs all learners of one course before the next
 def loaded(source: str, folder: Path) -> Samples:
     """Return a data set, read once."""
     return samples_of(source, folder)
 
 
 def measure(key: Key, folder: Path, validation: bool = False, entry: Entry | None = None) -> Run:
-    """Teach a learner a course, in this process and on one thread, and examine it."""
+    """Train a learner on a course, in this process and on one thread, and test it."""
     name, learner_name, seed = key
     torch.set_num_threads(1)
     course, entry = COURSES[name], entry or LEARNERS[learner_name]
@@ -99,7 +99,7 @@ def measure(key: Key, folder: Path, validation: bool = False, entry: Entry | Non
     if entry.most is not None:
         taught = limited(taught, entry.most, seed)
     with threadpool_limits(1), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that a few steps of scikit-learn's have not converged
+        warnings.simplefilter("ignore")  # scikit-learn's, that it has not converged after a few steps
         start = time.process_time()
         learner = entry.make(Setting(seed, np.unique(samples.y), samples.shape))
         for X, y in taught.tasks:
@@ -121,7 +121,7 @@ def measure(key: Key, folder: Path, validation: bool = False, entry: Entry | Non
 
 
 def missing(done: Sequence[Run], courses: Sequence[str], learners: Sequence[str], seeds: int) -> list[Key]:
-    """Return what is still to be done, seed after seed."""
+    """Return the runs still to be done, seed after seed."""
     there = {run.key for run in done}
     keys = itertools.product(range(seeds), courses, learners)
     return [
@@ -133,7 +133,7 @@ def missing(done: Sequence[Run], courses: Sequence[str], learners: Sequence[str]
 
 
 def run_all(keys: Sequence[Key], output: Path, folder: Path, jobs: int) -> Iterator[Run | str]:
-    """Do runs, write each as it ends, and yield it; of one that failed, yield what was wrong."""
+    """Do runs, write each as it ends, and yield it; for a failed one, yield the error."""
     output.parent.mkdir(parents=True, exist_ok=True)
     with ProcessPoolExecutor(jobs) as pool, output.open("a") as file:
         waiting = {pool.submit(measure, key, folder): key for key in keys}

@@ -1,4 +1,4 @@
-"""What a data set is to the benchmark: samples, labels, the shape of a picture, and a test set if it comes with one."""
+"""A data set of the benchmark: samples, labels, the shape of a picture, and a test set if it comes with one."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Samples:
     X, y
         (n, features) float32, float64 or uint8, and (n,) int64 from 0.
     test
-        The same of a test set that belongs to the data set; None if one is to be held out.
+        The same for the test set that comes with the data set; None if one is to be held out.
     shape
         Of a picture, if the features are its pixels.
     group
-        (n,) int64: what samples belong together, such as paragraphs of one page; None if that is not known.
+        (n,) int64: which samples belong together, such as paragraphs of one page; None if that is not known.
     source
         A digest of what the features were computed from, where their last bits depend on the processor.
     """
@@ -80,9 +80,9 @@ def digest_of(*arrays: Array) -> str:
 
 
 def checked(path: Path, sha256: str, how_to_get: str) -> Path:
-    """Return a file's path if it is there and is the one that was measured with."""
+    """Return a file's path if it exists and is the version that was measured with."""
     if not path.exists():
-        raise FileNotFoundError(f"{path} is not there: {how_to_get}")
+        raise FileNotFoundError(f"{path} does not exist: {how_to_get}")
     found = hashlib.sha256(path.read_bytes()).hexdigest()
     if found != sha256:
         raise ValueError(

@@ -1,7 +1,7 @@
-"""Learners that keep sums and nothing else, each as short as someone who knows them would write it.
+"""Learners that keep sums and nothing else, each as short as an expert would write it.
 
-All learn exactly: any order of samples and tasks gives the same sums. The constants are one for all data sets, chosen
-by ``python -m benchmarks.own_data tune`` on parts of the training samples.
+All learn exactly: any order of samples and tasks gives the same sums. The constants are the same for all data sets,
+chosen by ``python -m benchmarks.own_data tune`` on parts of the training samples.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torch.nn import functional as F
 from benchmarks.own_data.learner import Learner, Setting
 from benchmarks.own_data.samples import Array
 
-ALL = -1  # in the place of a class: the sum over all of them
+ALL = -1  # instead of a class: the sum over all of them
 
 
 @final
@@ -45,13 +45,13 @@ class NearestMean(Learner):
 
 @final
 class Gaussians(Learner):
-    """A Gaussian per class: p(c | x) ∝ n_c N(x; m_c, S_c), with what is known of covariance.
+    """A Gaussian per class: p(c | x) ∝ n_c N(x; m_c, S_c), with covariances estimated from sums.
 
     Parameters
     ----------
     shared
         Whether all classes have one covariance, their mean (linear discriminant analysis; Hayes & Kanan 2020 learn it
-        as a stream), rather than each its own.
+        as a stream), rather than one each.
     diagonal
         Whether features vary independently (naive Bayes).
     shrinkage
@@ -99,7 +99,7 @@ class Gaussians(Learner):
             self.answer = {key: self.whitening(group) for key, group in groups.items()}
         times = np.multiply if self.diagonal else np.matmul
         white = {key: times(X, R) for key, (R, _) in self.answer.items()} if self.shared else {}
-        score = np.empty((len(X), len(classes)))  # (n, C): log n_c N(x; m_c, S_c), but for a constant
+        score = np.empty((len(X), len(classes)))  # (n, C): log n_c N(x; m_c, S_c), up to a constant
         for i, c in enumerate(classes):
             R, log_determinant = self.answer[ALL if self.shared else c]
             away = (white[ALL] if self.shared else times(X, R)) - times(self.total[c] / self.count[c], R)
@@ -120,7 +120,7 @@ class Ridge(Learner):
     Parameters
     ----------
     features
-        What turns inputs into features; it is made again from its seed.
+        Maps inputs to features; it is reproduced from its seed.
     strength
         λ.
     """
@@ -178,7 +178,7 @@ class RandomConvolutions:
         size = max(3, min(setting.shape) // 5)  # 5 × 5 for 28 × 28, 3 × 3 for 8 × 8
         random = np.random.default_rng(setting.seed)
         filters = random.normal(size=(n, size * size))
-        filters -= filters.mean(1, keepdims=True)  # blind to brightness
+        filters -= filters.mean(1, keepdims=True)  # invariant to brightness
         filters /= np.linalg.norm(filters, axis=1, keepdims=True)
         self.filters = torch.from_numpy(filters.reshape(n, 1, size, size)).float()
         self.bias = torch.from_numpy(random.uniform(-0.5, 0.1, n)).float()

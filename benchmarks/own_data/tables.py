@@ -1,4 +1,4 @@
-"""Tables and pictures: what comes with scikit-learn, with Debian's ``r-cran-mlbench``, and MNIST and Fashion-MNIST."""
+"""Tables and pictures that come with scikit-learn, with Debian's ``r-cran-mlbench``, and MNIST and Fashion-MNIST."""
 
 from __future__ import annotations
 
@@ -62,15 +62,15 @@ def mlbench(name: str) -> Any:
 
     path = checked(MLBENCH / f"{name}.rda", SHA256[name], "apt-get install r-cran-mlbench (2.1-3)")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # rdata's, about R's attributes that pandas has no place for
+        warnings.simplefilter("ignore")  # rdata's, about R attributes that pandas cannot hold
         return rdata.read_rda(path)[name]
 
 
 def numeric(name: str, target: str, leave_out: tuple[str, ...] = (), group: str | None = None) -> Samples:
-    """Return an mlbench table with every column as a number; rows that miss one are left out.
+    """Return an mlbench table with every column as a number; rows with missing values are left out.
 
     Levels that are numbers (``"0"``, ``"1"``; one to ten) count as those numbers, false and true as 0 and 1. The
-    column ``group``, which says what rows belong together, is no feature.
+    column ``group``, which says which rows belong together, is not a feature.
     """
     frame = mlbench(name).dropna()
     known = [] if group is None else [group]
@@ -80,7 +80,7 @@ def numeric(name: str, target: str, leave_out: tuple[str, ...] = (), group: str 
 
 
 def one_hot(name: str, target: str) -> Samples:
-    """Return an mlbench table of nominal columns with a 0 or 1 per level; a value that is missing has all zeros."""
+    """Return an mlbench table of nominal columns with a 0 or 1 per level; a missing value is all zeros."""
     import pandas
 
     frame = mlbench(name)

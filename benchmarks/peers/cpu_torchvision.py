@@ -1,7 +1,7 @@
-"""Lets the registry's torchvision, which is built for CUDA, be imported beside a CPU build of PyTorch.
+"""Lets the registry's torchvision, which is built for CUDA, be imported with a CPU build of PyTorch.
 
-Its compiled operators cannot be loaded there, and importing it fails because two of them have no name yet. Import this
-first: it gives them their names. Nothing here calls an operator of torchvision; Avalanche only imports its transforms.
+Its compiled operators cannot be loaded there, and importing it fails because two of them are not registered. Import
+this first: it registers them. Nothing here calls an operator of torchvision; Avalanche only imports its transforms.
 """
 
 from __future__ import annotations

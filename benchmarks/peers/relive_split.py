@@ -1,4 +1,4 @@
-"""Split MNIST with relive, as a user of it writes it: one function for every method."""
+"""Split MNIST with relive, as its user would write it: one function for every method."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def learner_of(method: str, scenario: str, tasks: Sequence[Any], seed: int) -> L
 
 
 def learn(learner: Learner, tasks: Sequence[Any], iterations: int) -> list[float]:
-    """Learn task after task, and return the accuracy on each in the end."""
+    """Learn task after task, and return the final accuracy on each."""
     for k in range(len(tasks)):
         learner.learn(tasks[: k + 1], iterations)
     return [accuracy(learner, task, k) for k, task in enumerate(tasks)]

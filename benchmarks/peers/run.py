@@ -1,4 +1,4 @@
-"""Runs other libraries and relive on the same work: ``python -m benchmarks.peers.run``, in the environment of setup.sh.
+"""Other libraries and relive on the same tasks: ``python -m benchmarks.peers.run``, in the environment of setup.sh.
 
 Everything goes to ``reproduction/peers.json``; ``docs`` writes the tables of ``docs/peers.md`` from it.
 """
@@ -34,7 +34,7 @@ RESULTS = ROOT / "reproduction" / "peers.json"
 DOCS = ROOT / "docs" / "peers.md"
 N_TASKS, ITERATIONS, SEEDS = 5, 2000, (1, 2, 3)
 
-# function of avalanche_split: how it is called in tables, methods of relive with the same idea
+# function of avalanche_split: its name in tables, relive's methods with the same idea
 METHODS: dict[str, tuple[str, tuple[str, ...]]] = {
     "naive": ("Naive", ("none",)),
     "ewc": ("EWC, λ = 5,000", ("ewc",)),
@@ -47,7 +47,7 @@ METHODS: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 OURS = ("none", "ewc", "si", "lwf", "dgr", "rtf")
 ONLY_CLASS = ("generative_replay", "generative_replay_paper")  # its docs: it "does not use task identities"
-SETTINGS_ONLY = ("ewc_strong", "lwf_strong")  # as the one before but for a number: neither timed nor counted
+SETTINGS_ONLY = ("ewc_strong", "lwf_strong")  # differ from the one before in one number: neither timed nor counted
 TIMED = tuple(method for method in METHODS if method not in SETTINGS_ONLY)
 PACKAGES = ("avalanche-lib", "torch", "torchvision", "numpy")
 
@@ -65,12 +65,12 @@ def high_water() -> float:
 
 @contextlib.contextmanager
 def silence() -> Iterator[None]:
-    """Throw away what a library prints: Avalanche's generator has a progress bar that cannot be turned off."""
+    """Discard what a library prints: Avalanche's generator has a progress bar that cannot be turned off."""
     with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):
         yield
 
 
-# ---- one run, in a process of its own ----------------------------------------------------------------------------
+# ---- one run, in a fresh process ---------------------------------------------------------------------------------
 
 
 def one(library: str, method: str, scenario: str, seed: int, iterations: int) -> dict[str, Any]:
@@ -107,7 +107,7 @@ def one(library: str, method: str, scenario: str, seed: int, iterations: int) ->
 
 
 def fresh(*arguments: object) -> Any:
-    """Do one run in a process of its own, with one thread."""
+    """Do one run in a fresh process, with one thread."""
     command = [sys.executable, "-m", "benchmarks.peers.run", "one", *map(str, arguments)]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
@@ -116,11 +116,11 @@ def fresh(*arguments: object) -> Any:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-# ---- what is kept ------------------------------------------------------------------------------------------------
+# ---- stored results ----------------------------------------------------------------------------------------------
 
 
 def read() -> dict[str, Any]:
-    """Return what was found so far."""
+    """Return the stored results."""
     if not RESULTS.exists():
         return {"runs": []}
     found: dict[str, Any] = json.loads(RESULTS.read_text())
@@ -136,19 +136,19 @@ def keep(**parts: Any) -> None:
 
 
 def replace(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
+    """Write a file atomically."""
     new = path.with_name(f".{path.name}.tmp")
     new.write_text(text)
     new.replace(path)
 
 
 def key(run: dict[str, Any]) -> tuple[str, str, str, int]:
-    """Return what a run is known by."""
+    """Return the key of a run."""
     return run["library"], run["method"], run["scenario"], run["seed"]
 
 
 def add(runs: Sequence[dict[str, Any]]) -> None:
-    """Keep these runs, in place of those with the same key."""
+    """Store these runs, replacing those with the same key."""
     new = {key(run): run for run in read()["runs"]} | {key(run): run for run in runs}
     keep(runs=[new[k] for k in sorted(new)])
 
@@ -157,7 +157,7 @@ def add(runs: Sequence[dict[str, Any]]) -> None:
 
 
 def accuracy(scenario: str, methods: Sequence[str], seeds: Sequence[int]) -> None:
-    """Do the runs that are not there yet, one after the other."""
+    """Do the missing runs, one after the other."""
     for seed, method in itertools.product(seeds, methods):
         if ("avalanche", method, scenario, seed) in {key(run) for run in read()["runs"]}:
             continue
@@ -190,13 +190,13 @@ def ours(directory: Path) -> None:
 
 
 def turns(repeats: int, rounds: int, size: int) -> None:
-    """Time iterations in turns, all methods once before any of them again; repeats add to those that are there."""
+    """Time iterations alternately, one round over all methods after the other; repeats are added to those stored."""
     from benchmarks.peers.turns import compare, ratios
 
     tasks = split_mnist(SEEDS[0])
     timing = read().get("timing", {"rounds": rounds, "size": size, "repeats": []})
     if (timing["rounds"], timing["size"]) != (rounds, size):
-        raise SystemExit("the repeats that are there were measured with other --rounds or --size")
+        raise SystemExit("the stored repeats were measured with other --rounds or --size")
     for _ in range(repeats):
         found: dict[str, Any] = {}
         for method in TIMED:
@@ -209,7 +209,7 @@ def turns(repeats: int, rounds: int, size: int) -> None:
 
 
 def memory(iterations: int = 10) -> None:
-    """Measure the peak memory of a short run of each, in a process of its own, and of the imports alone."""
+    """Measure the peak memory of a short run of each, in a fresh process, and of the imports alone."""
     found: dict[str, Any] = {"iterations": iterations, "avalanche": {}, "relive": {}}
     for library, module in (("avalanche", "avalanche_split"), ("relive", "relive_split")):
         code = f"import benchmarks.peers.{module}; from benchmarks.peers.run import high_water; print(high_water())"
@@ -238,7 +238,7 @@ def needed(module: ModuleType, names: Sequence[str]) -> int:
             nodes.add(node)
             todo += [homes[n.id] for n in ast.walk(node) if isinstance(n, ast.Name) and n.id in homes]
     lines = {line for node in nodes for line in range(first_line(node), (node.end_lineno or node.lineno) + 1)}
-    for part in ast.walk(tree):  # a docstring, like a comment, is not needed
+    for part in ast.walk(tree):  # docstrings, like comments, are not counted
         if isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant):
             lines -= set(range(part.lineno, (part.end_lineno or part.lineno) + 1))
     text = source.splitlines()
@@ -343,7 +343,7 @@ def notes(found: dict[str, Any]) -> str:
 
 
 def tables(found: dict[str, Any]) -> str:
-    """Return everything that the page has between its two marks."""
+    """Return everything between the page's two marks."""
     return "\n".join([*accuracy_table(found), "", *seed_table(found), "", *cost_table(found), "", notes(found)])
 
 
@@ -353,7 +353,7 @@ def docs() -> None:
 
 
 def main() -> None:
-    """Run the command that was asked for."""
+    """Run the given command."""
     parser = argparse.ArgumentParser(description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     command = commands.add_parser("one", help="one run, printed as JSON")
@@ -361,13 +361,13 @@ def main() -> None:
         command.add_argument(name)
     for name in ("seed", "iterations"):
         command.add_argument(name, type=int)
-    command = commands.add_parser("accuracy", help="the runs of Avalanche that are not there yet")
+    command = commands.add_parser("accuracy", help="do the missing runs of Avalanche")
     command.add_argument("--scenario", choices=("class", "task"), default="class")
     command.add_argument("--methods", nargs="+", default=list(METHODS))
     command.add_argument("--seeds", nargs="+", type=int, default=SEEDS)
     command = commands.add_parser("ours", help="copy relive's runs of the same cells")
     command.add_argument("--runs-dir", type=Path, default=ROOT / "reproduction")
-    command = commands.add_parser("turns", help="time iterations of both in turns")
+    command = commands.add_parser("turns", help="time iterations of both alternately")
     command.add_argument("--repeats", type=int, default=3)
     command.add_argument("--rounds", type=int, default=4)
     command.add_argument("--size", type=int, default=6)

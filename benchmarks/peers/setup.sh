@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes the environment of the comparison, apart from relive's own: benchmarks/peers/.venv, or the directory given.
+# Makes the environment of the comparison, separate from relive's: benchmarks/peers/.venv, or the directory given.
 set -eu
 cd "$(dirname "$0")/../.."
 venv=${1:-benchmarks/peers/.venv}

@@ -1,7 +1,7 @@
-"""Times an iteration of Avalanche and of relive in turns: a block of theirs, a block of ours, and again.
+"""Times iterations of Avalanche and of relive alternately: a block of theirs, a block of ours, and again.
 
-Avalanche's training loop is left to itself; a plugin in it looks at the clock, and lets relive do its block every so
-many iterations.
+Avalanche's training loop runs unchanged; a plugin in it reads the clock, and lets relive do its block every ``size``
+iterations.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Seconds = dict[str, list[float]]
 
 
 class Turns(SupervisedPlugin):  # type: ignore[misc]
-    """Notes how long each iteration takes, and every ``size`` of them lets the others do as many."""
+    """Records how long each iteration takes, and after every ``size`` of them lets relive do as many."""
 
     def __init__(self, size: int) -> None:
         super().__init__()
@@ -49,8 +49,8 @@ class Turns(SupervisedPlugin):  # type: ignore[misc]
 def compare(theirs: str, ours: Sequence[str], tasks: Sequence[Any], rounds: int, size: int) -> dict[str, Any]:
     """Return the median milliseconds of an iteration of each task of Class-IL.
 
-    Avalanche trains its generator in a loop of its own after the classifier's, with as many iterations; relive in the
-    same loop. So a generator's iteration and a classifier's are added up.
+    Avalanche trains its generator in a separate loop after the classifier's, with as many iterations; relive in the
+    same loop. So a generator's iteration and a classifier's are added.
     """
     iterations = rounds * (size + 2)
     torch.manual_seed(0)

@@ -1,1 +1,1 @@
-"""How far a model's confidence, its refusals and its account of itself can be trusted, measured on real data."""
+"""How far a model's confidence, its refusals and its self-report can be trusted, measured on real data."""

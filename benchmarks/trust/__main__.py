@@ -4,7 +4,7 @@
     python -m benchmarks.trust retention             the self-report: what is missing
     python -m benchmarks.trust write                 the tables of docs/own-data.md
 
-Runs are added to a file of JSON lines as they end; what is there is not run again.
+Runs are appended to a file of JSON lines as they end; stored runs are not repeated.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=FOLDER, help="where prepared data sets are kept")
     parser.add_argument("--output", type=Path, default=ROOT / "reproduction/own-data", help="where results are kept")
     parser.add_argument("--page", type=Path, default=ROOT / "docs/own-data.md")
-    parser.add_argument("--seeds", type=int, default=3, help="of all but rtf; a network is taught one")
+    parser.add_argument("--seeds", type=int, default=3, help="seeds of all learners but rtf, which is trained with one")
     options = parser.parse_args()
     if options.what == "run":
         seeds = {learner: 1 if learner == "rtf" else options.seeds for learner in confidence.LEARNERS}

@@ -1,4 +1,4 @@
-"""Calibration and unknown classes: a model learns most classes of a course, and is then asked about all."""
+"""Calibration and unknown classes: a model learns most classes of a course, and is then tested on all."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from relive import ContinualClassifier
 from relive.classifier.evaluation import calibration_error, reliability
 
 MOST = 6000  # training and test samples
-UNKNOWN = 5  # one class of so many, at least one, is not learned; none where there are only two
-SHARE = 0.05  # of samples like those learned that may be refused
+UNKNOWN = 5  # one class in so many, at least one, is not learned; none where there are only two
+SHARE = 0.05  # of samples of known classes that may be refused
 ALL = tuple(name for name, course in COURSES.items() if name == course.source)
-SMALL = ("iris", "wine", "zoo", "vehicle", "vowel", "digits", "soybean", "glass")  # what a network is taught, too
+SMALL = ("iris", "wine", "zoo", "vehicle", "vowel", "digits", "soybean", "glass")  # courses for a network, too
 LEARNERS = {"auto": ALL, "LDA": ALL, "nearest neighbour": ALL, "rtf": SMALL}
 
 
 @dataclass(frozen=True)
 class Run:
-    """What came out on the classes that were learned, and on those that were not.
+    """The result on the classes that were learned, and on those that were not.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class Run:
     refused
         Share of test samples of known classes that are refused when 5 % may be.
     auroc, auroc_confidence
-        How well samples of unknown classes are told from known ones, as relive does and by the highest probability;
+        How well unknown classes are separated from known ones, by relive's score and by the highest probability;
         None where all classes were learned.
     found
         Share of samples of unknown classes that are refused then.
@@ -80,7 +80,7 @@ class Answers:
 
 
 class Lda:
-    """What an engineer could do instead: scikit-learn's LDA of all data at once, refusing where it is unsure."""
+    """A baseline: scikit-learn's LDA on all data at once, refusing where it is unsure."""
 
     def __init__(self) -> None:
         self.model = LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")
@@ -97,12 +97,12 @@ class Lda:
 
 
 class Neighbour:
-    """What could be done if all data were kept: how far the nearest training sample is, and what that is."""
+    """A baseline that keeps all data: the distance to the nearest training sample, and its label."""
 
     def learn(self, taught: Lessons) -> None:
         X, y = (np.concatenate(parts) for parts in zip(*taught.tasks, strict=True))
         X = X.reshape(len(X), -1)
-        plain = X.dtype == np.uint8 or (X.min() >= 0 and X.max() <= 1)  # pixels, or what is of one scale already
+        plain = X.dtype == np.uint8 or (X.min() >= 0 and X.max() <= 1)  # pixels, or features already on one scale
         deviation = X.std(0)
         self.middle: Any = 0 if plain else X.mean(0)
         self.scale: Any = 1 if plain else np.maximum(deviation, 1e-3 * deviation.max())
@@ -123,7 +123,7 @@ class Neighbour:
 
 
 class Own:
-    """A ContinualClassifier; a network holds a tenth of each class out, as ``relive fit`` does."""
+    """A ContinualClassifier; a network holds out a tenth of each class, as ``relive fit`` does."""
 
     def __init__(self, method: str, samples: Samples, seed: int) -> None:
         held_out = 0.1 if method == "rtf" else 0.0
@@ -142,7 +142,7 @@ MAKE: dict[str, Callable[[], Lda | Neighbour]] = {"LDA": Lda, "nearest neighbour
 
 
 def with_unknown(taught: Lessons) -> tuple[Lessons, Array]:
-    """Return lessons without the last classes that come, and these classes."""
+    """Return lessons without the last classes, and these classes."""
     order = list(dict.fromkeys(int(c) for _, y in taught.tasks for c in dict.fromkeys(y.tolist())))
     unknown = np.array(order[-max(1, len(order) // UNKNOWN) :] if len(order) > 2 else [], dtype=np.int64)
     tasks = [(X[~np.isin(y, unknown)], y[~np.isin(y, unknown)]) for X, y in taught.tasks]
@@ -150,7 +150,7 @@ def with_unknown(taught: Lessons) -> tuple[Lessons, Array]:
 
 
 def measure(course: str, learner: str, seed: int, folder: Path) -> Run:
-    """Teach a learner most classes of a course, on one thread, and ask about all."""
+    """Train a learner on most classes of a course, on one thread, and test it on all."""
     torch.set_num_threads(1)
     samples = samples_of(COURSES[course].source, folder)
     taught, unknown = with_unknown(limited(lessons(samples, COURSES[course], seed), MOST, seed))
@@ -189,7 +189,7 @@ def measure(course: str, learner: str, seed: int, folder: Path) -> Run:
 
 
 def missing(done: Sequence[Run], seeds: dict[str, int]) -> Iterator[tuple[str, str, int]]:
-    """Yield what is still to be done."""
+    """Yield the runs still to be done."""
     there = {run.key for run in done}
     for learner, courses in LEARNERS.items():
         for seed in range(seeds[learner]):
@@ -197,7 +197,7 @@ def missing(done: Sequence[Run], seeds: dict[str, int]) -> Iterator[tuple[str, s
 
 
 def read(path: Path) -> list[Run]:
-    """Return the runs in a file of JSON lines; none if it is not there."""
+    """Return the runs in a file of JSON lines; none if there is no file."""
     return [Run(**json.loads(line)) for line in path.read_text().splitlines()] if path.exists() else []
 
 
@@ -228,7 +228,7 @@ COLUMNS: tuple[tuple[str, Value, int, int], ...] = (
 
 
 def tables(runs: Sequence[Run]) -> str:
-    """Return the means over data sets, and a row for each data set of ``auto``, as markdown."""
+    """Return the means over data sets, and a row for each data set of ``auto``, as Markdown."""
     head = [name for name, *_ in COLUMNS]
     lines = [f"| learner | data sets | {' | '.join(head)} |", "| --- |" + " ---: |" * (len(head) + 1)]
     for learner in LEARNERS:

@@ -1,6 +1,6 @@
 """The self-report: how well estimates of what is left of each class predict the accuracy on real test samples.
 
-After every task, each class that was learned before is tested on samples that were never learned, and every estimate is
+After every task, each class that was learned before is tested on held-out samples, and every estimate is
 made from what the model has then. None of them sees the test samples.
 """
 
@@ -27,7 +27,7 @@ from relive.classifier.portraits import Portrait, asked
 from relive.networks import GenerativeClassifier
 
 MOST = 2000  # training and test samples
-FEWEST = 5  # test samples of a class that is counted
+FEWEST = 5  # test samples that a class needs to be counted
 ASKED = ("iris", "wine", "vehicle", "zoo", "glass", "vowel", "digits", "soybean", "satellite")
 METHODS = ("rtf", "lwf", "none", "slda", "discriminant")
 
@@ -43,11 +43,11 @@ class Row:
     then, now
         Accuracy on test samples of the class when it was learned, and now.
     tested
-        Share of held-out samples answered right when it was learned; None if none was held out.
+        Share of held-out samples classified correctly when it was learned; None if none was held out.
     drawn_then, drawn_now
-        Share of samples drawn from its portrait that were taken for it; None if it has no portrait.
+        Share of samples drawn from its portrait that were assigned to it; None if it has no portrait.
     agreed
-        The product, over the tasks since, of the share of replayed samples of it that is answered as before the task;
+        The product, over the tasks since, of the share of its replayed samples classified as before the task;
         None if it was not replayed, or nothing is.
     dreamt
         Its share of what is replayed; None if nothing is.
@@ -68,7 +68,7 @@ class Row:
 
 
 def measure(course: str, method: str, seed: int, folder: Path) -> Iterator[Row]:
-    """Teach a method a course, and compare what it says after each task with what is."""
+    """Train a method on a course, and compare its self-report after each task with the test accuracy."""
     torch.set_num_threads(1)
     samples = samples_of(COURSES[course].source, folder)
     taught = limited(lessons(samples, COURSES[course], seed), MOST, seed)
@@ -112,7 +112,7 @@ def accuracy(model: ContinualClassifier, X: Array, y: Array, c: int) -> float:
 
 
 def painted(model: ContinualClassifier, X: Array, c: int) -> tuple[Portrait, float]:
-    """Return a class's portrait, for closed forms, too, and the share of samples drawn from it that it gets."""
+    """Return a class's portrait, for closed forms too, and the share of samples drawn from it assigned to it."""
     identity = model.labels_.tolist().index(c)
     x = model.features_.inputs(X).numpy().astype(np.float64)
     portrait = Portrait.of(identity, len(model.lessons_) - 1, x)
@@ -135,12 +135,12 @@ def follow(before: ContinualClassifier, after: ContinualClassifier, agreed: dict
 
 
 def read(path: Path) -> list[Row]:
-    """Return the rows in a file of JSON lines; none if it is not there."""
+    """Return the rows in a file of JSON lines; none if there is no file."""
     return [Row(**json.loads(line)) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 def run_all(path: Path, folder: Path) -> None:
-    """Do what is missing, and write the rows of each run as it ends."""
+    """Do the missing runs, and write the rows of each as it ends."""
     path.parent.mkdir(parents=True, exist_ok=True)
     there = {(row.course, row.method) for row in read(path)}
     for course in ASKED:
@@ -180,7 +180,7 @@ ESTIMATES: dict[str, Estimate] = {
 
 
 def tables(rows: Sequence[Row]) -> str:
-    """Return rank correlation and mean error of every estimate, by method and over all that train, as markdown."""
+    """Return rank correlation and mean error of every estimate, by method and over all that train, as Markdown."""
     groups = {method: [row for row in rows if row.method == method] for method in METHODS}
     groups = {"rtf, lwf and none": [r for r in rows if r.method in ("rtf", "lwf", "none")]} | groups
     lines = [f"| estimate of the accuracy now | {' | '.join(groups)} |", "| --- |" + " ---: |" * len(groups)]

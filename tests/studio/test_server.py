@@ -128,7 +128,7 @@ def test_runs_that_are_chosen_are_those_that_are_known(studio: Served) -> None:
         ({"methods": ["none"], "iters": "1; rm"}, "whole number"),
         ({"methods": ["none"], "seed": "--again"}, "whole number"),
         ({"methods": ["none"], "seeds": 10**9}, "whole number from 1 to 200"),
-        ({"methods": ["none"] * 150, "seeds": 2}, "too many at a time"),
+        ({"methods": ["none"] * 150, "seeds": 2}, "too many at once"),
         ({"methods": ["xdg"], "scenario": "class"}, "does not work in scenario"),
         ({"methods": ["si"], "settings": {"c": 1e99}}, "out of range"),
         ({"methods": ["none"], "data_dir": "/"}, "unknown field"),

@@ -71,7 +71,7 @@ def specs_from(form: Any) -> list[RunSpec]:
     server runs or reads. The command line accepts both.
     """
     if not isinstance(form, dict):
-        raise InputError("the body must be a JSON object that describes the runs")
+        raise InputError("the body must be an object that describes the runs")
     for name in form:
         if name not in (*FIELDS, *NUMBERS):
             raise unknown("field", str(name), (*FIELDS, *NUMBERS))
