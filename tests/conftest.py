@@ -1,4 +1,4 @@
-"""What tests of several folders share: one thread, small data sets, MNIST, a browser, and a cache of their own."""
+"""What tests of several folders share: one thread, small data sets, MNIST, a browser, and a separate cache."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.plain import tiny_dataset
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-FLAGS = [  # of the browser: no sandbox within a container, and nothing that asks the network
+FLAGS = [  # of the browser: no sandbox in a container, and no network requests
     "--no-sandbox",
     "--disable-gpu",
     "--disable-quic",
@@ -34,7 +34,7 @@ FLAGS = [  # of the browser: no sandbox within a container, and nothing that ask
     "--disable-sync",
 ]
 
-# Started in the background, a shell has us ignore Ctrl-C, and processes that tests start would inherit that.
+# A shell makes background jobs ignore Ctrl-C, and processes that tests start would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("relive", deadline=None, derandomize=True, max_examples=40)  # the same tests every time
@@ -43,19 +43,19 @@ settings.load_profile("relive")
 
 @pytest.fixture(scope="session", autouse=True)
 def one_thread() -> None:
-    """Sums in one order on every machine, and no fight over the cores."""
+    """The same order of summation on every machine, and no contention for cores."""
     torch.set_num_threads(1)
 
 
 @pytest.fixture(autouse=True)
 def own_catalogue(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a test registers is gone after it."""
+    """Remove what a test registers."""
     monkeypatch.setattr(METHODS, "_own", dict(METHODS._own))
 
 
 @pytest.fixture(scope="session")
 def tiny() -> Dataset:
-    """Six classes of 4 x 4 pictures, learnable, no two pictures alike."""
+    """Six learnable classes of 4 x 4 pictures, all different."""
     return tiny_dataset()
 
 
@@ -97,17 +97,17 @@ SLOW = (  # whole folders and files
 
 
 def is_slow(path: Path) -> bool:
-    """Say whether the tests in a file take long."""
+    """Return whether the tests in a file take long."""
     return any(part in path.as_posix() for part in SLOW)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Without the slow tests, do not import their files either, which takes as long as the others need to run."""
+    """Without the slow tests, do not import their files either: that takes as long as running the others."""
     return True if config.option.markexpr == "not slow" and is_slow(collection_path) else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what takes long, and do it first: what waits for processes then has the other tests beside it."""
+    """Mark slow tests, and run them first: while they wait for processes, other tests run alongside."""
     for item in items:
         if is_slow(item.path):
             item.add_marker(pytest.mark.slow)
@@ -119,7 +119,7 @@ def browser() -> Iterator[Browser]:
     """A real one; with RELIVE_REQUIRE_BROWSER=1 a missing one is a failure and not a reason to skip."""
     chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if chromium is None:
-        reason = "no Chromium on this machine (Debian: apt-get install chromium), so pages are not tried in a browser"
+        reason = "no Chromium on this machine (Debian: apt-get install chromium), so pages are not tested in a browser"
         if os.environ.get("RELIVE_REQUIRE_BROWSER") == "1":
             pytest.fail(reason)
         pytest.skip(reason)

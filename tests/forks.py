@@ -1,4 +1,4 @@
-"""Forks of the test's process, which have everything imported: one that answers, and one that dies when it is to."""
+"""Forks of the test's process, with everything imported: one that returns a result, and one that is killed on cue."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from typing import Any
 
 @contextlib.contextmanager
 def forking() -> Iterator[None]:
-    """Fork without the warning that threads, which a test's process may have, are not copied."""
+    """Fork without the warning that the threads of a test's process are not copied."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
         yield
 
 
 def in_a_fork(action: Callable[..., Any], *arguments: Any) -> Any:
-    """Return what a function returns in a process of its own."""
+    """Return what a function returns in a forked process."""
     with forking(), ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as process:
         return process.submit(action, *arguments).result(timeout=120)
 
 
 def dying_at(k: int, action: Callable[[], object], *also: tuple[Any, str]) -> bool:
-    """Do something in a process of its own that is killed before its k-th change to the disk; say whether it was.
+    """Act in a forked process that is killed before its k-th change to the disk; return whether it was.
 
-    Calls of the functions that ``also`` names count as well.
+    Calls of the functions in ``also`` count as well.
     """
     with forking():
         child = os.fork()

@@ -1,7 +1,7 @@
-"""The paper's equations once more, plain and slow, and a record of what the learner did to check against them.
+"""The paper's equations again, plain and slow, and a record of the learner's steps to check against them.
 
-Nothing here calls what is under test: networks are matrix products written out, an output layer's active units are
-columns cut out of the logits, every head is a loss of its own, and gradients come from autograd in float64.
+Nothing here calls the code under test: networks are explicit matrix products, an output layer's active units are
+columns of the logits, every head has a separate loss, and gradients come from autograd in float64.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def split_tasks(n_tasks: int = 3) -> list[Task]:
 
 
 def labels_of(task: Task, x: Tensor) -> Tensor:
-    """Return the labels of training rows, found by looking the pictures up one by one."""
+    """Return the labels of training rows, by looking the pictures up one by one."""
     known = task.train.inputs(slice(None))
     found = [[i for i in range(len(known)) if torch.equal(known[i], row)] for row in x]
     assert all(len(matches) == 1 for matches in found), "a row that is not one of the task's pictures"
@@ -87,7 +87,7 @@ def labels_of(task: Task, x: Tensor) -> Tensor:
 
 
 def owner(tasks: Sequence[Task], row: Tensor) -> tuple[int, int]:
-    """Return the task and the label of a sample, found by looking at all of them."""
+    """Return the task and the label of a sample, by searching all of them."""
     found = [
         (k, int(label))
         for k, task in enumerate(tasks)
@@ -103,7 +103,7 @@ def owner(tasks: Sequence[Task], row: Tensor) -> tuple[int, int]:
 
 @dataclass
 class Step:
-    """One training step: parameters before and after it, its rows, the noise to come, its loss and gradient."""
+    """One training step: parameters before and after it, its rows, the noise it will draw, its loss and gradient."""
 
     theta: Theta
     noise: Tensor
@@ -123,7 +123,7 @@ def parameters(net: torch.nn.Module) -> Theta:
 
 
 def record(learner: Learner, tasks: Sequence[Task], iterations: int) -> list[Step]:
-    """Let the learner learn the last of the tasks, and return every step that it took."""
+    """Train the learner on the last of the tasks, and return every step."""
     method, steps = learner.method, list[Step]()
     replay, loss, after_step = method.replay, method.loss, method.after_step
 
@@ -154,7 +154,7 @@ def record(learner: Learner, tasks: Sequence[Task], iterations: int) -> list[Ste
 
 
 def check(step: Step, theta: Theta, loss: Tensor, penalty: Tensor | float = 0.0, rtol: float = 2e-4) -> None:
-    """Assert that the step's loss is the plain ``loss`` of ``theta``, and its gradient that of loss and penalty."""
+    """Assert that the step's loss is the plain ``loss`` at ``theta``, and its gradient that of loss plus penalty."""
     assert step.gradient is not None
     assert math.isclose(step.loss, loss.item(), rel_tol=rtol)
     gradient = torch.autograd.grad(loss + penalty, list(theta.values()), allow_unused=True)
@@ -169,7 +169,7 @@ def double(theta: Theta) -> Theta:
 
 
 def adam(gradients: Sequence[Tensor], theta: Tensor, rate: float, *, epsilon_first: bool = False) -> Tensor:
-    """Kingma & Ba's algorithm 1, in float64; or with ε as PyTorch had it in 2018."""
+    """Kingma & Ba's algorithm 1, in float64; or with ε where PyTorch put it in 2018."""
     m = v = torch.zeros_like(theta, dtype=torch.float64)
     theta = theta.double()
     for t, g in enumerate(gradients, start=1):
@@ -204,7 +204,7 @@ def logits(theta: Theta, x: Tensor) -> Tensor:
 
 
 def decode(theta: Theta, z: Tensor, prefix: str = "") -> Tensor:
-    """Return the pixels that latent variables stand for."""
+    """Return the pixels decoded from latent variables."""
     h = z.double()
     for layer in ("layer1", "layer2"):
         h = positive(dense(theta, f"{prefix}feedback.{layer}", h))
@@ -228,7 +228,7 @@ def generative_rows(theta: Theta, x: Tensor, epsilon: Tensor, fidelity: Fidelity
 
 @dataclass(frozen=True)
 class Layout:
-    """Which columns of the logits belong to which task, in a scenario; every task has as many classes."""
+    """Which columns of the logits belong to which task, in a scenario; all tasks have equally many classes."""
 
     scenario: str
     n_tasks: int
@@ -239,7 +239,7 @@ class Layout:
         return cls(scenario, len(tasks), len(tasks[0].classes))
 
     def columns(self, task: int, seen: int) -> list[int]:
-        """The active columns for a row of ``task`` when ``seen`` tasks were met."""
+        """The active columns for a row of ``task`` after ``seen`` tasks."""
         first, last = {
             "task": (task, task + 1),
             "domain": (0, 1),
@@ -248,11 +248,11 @@ class Layout:
         return list(range(first * self.n_classes, last * self.n_classes))
 
     def answer(self, task: int, labels: Tensor) -> Tensor:
-        """Where the right answers are among the active columns."""
+        """Positions of the targets among the active columns."""
         return labels + (task * self.n_classes if self.scenario == "class" else 0)
 
     def heads(self, seen: int) -> list[int]:
-        """The earlier tasks that replay has to tell apart: all in Task-IL, otherwise any one stands for all."""
+        """The earlier tasks that replay distinguishes: all in Task-IL, otherwise any one represents all."""
         return list(range(seen - 1)) if self.scenario == "task" else [0]
 
     def current_loss(self, out: Tensor, task: int, labels: Tensor, seen: int) -> Tensor:

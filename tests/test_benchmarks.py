@@ -1,4 +1,4 @@
-"""What ``relive`` is measured against must be the same algorithm, or the comparison means nothing."""
+"""The plain baseline must be the same algorithm as ``relive``, or the comparison means nothing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from relive.networks.fisher import fisher_sum
 from relive.paper.comparison import METHODS
 from tests.plain import record, split_tasks
 
-# Noise drawn for all heads at once is the noise drawn head by head if every head's numbers are full sixteens.
+# Noise drawn for all heads at once equals noise drawn head by head if each head draws a multiple of 16 numbers.
 HIDDEN, LATENT, BATCH = 12, 8, 16
 CELLS = [(method, "task") for method in METHODS] + [(method, "domain") for method in ("none", "ewc", "si", "rtf")]
 
@@ -84,7 +84,7 @@ def test_the_products_of_an_iteration_are_all_found() -> None:
     tasks = split_tasks()
     scenario = scenario_of("class", [task.classes for task in tasks])
     products = products_of(Subject(ours("none", scenario, tasks), tasks[:1]))
-    # forth: three layers; back: three for the weights, two for the layers' inputs
+    # forward: three layers; backward: three for the weights, two for the layers' inputs
     assert len(products) == 8
     inputs, width = tasks[0].n_inputs, scenario.width
     assert flop(products) == 2 * BATCH * (2 * inputs * HIDDEN + 3 * HIDDEN**2 + 3 * HIDDEN * width)

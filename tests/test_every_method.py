@@ -1,4 +1,4 @@
-"""Every method in every scenario that it supports, both fidelities, both protocols: what must hold for all of them."""
+"""Every method in every scenario that it supports, both fidelities, both protocols: properties that all must have."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ONE_UNSUPPORTED = [("xdg", "domain"), ("xdg", "class")]
 
 
 class Memory(Checkpoint):
-    """Keeps a copy of the state after each task, and starts from one if told to."""
+    """Keeps a copy of the state after each task, and can start from one."""
 
     def __init__(self, start: tuple[dict[str, Tensor], PartialResult] | None = None) -> None:
         self.start = start
@@ -96,7 +96,7 @@ def test_a_run(method: str, scenario: str, protocol: str, fidelity: str, tiny: D
     assert ((matrix >= 0) & (matrix <= 1)).all()
     assert result.average_accuracy == pytest.approx(matrix[-1].mean())
     if scenario == "class":
-        assert not matrix[np.triu_indices(TASKS, 1)].any()  # classes to come are never answered
+        assert not matrix[np.triu_indices(TASKS, 1)].any()  # future classes are never predicted
     looks = [(task, i, len(row)) for task, i, row in result.curve]
     assert looks == [(k, i, k + 1) for k in range(TASKS) for i in (1, 2, 3)]
 
@@ -109,12 +109,12 @@ def test_a_run(method: str, scenario: str, protocol: str, fidelity: str, tiny: D
     n_classes = 6 if protocol == "split" else 18
     if method == "bir":  # with a mean and a variance for each class
         generator = feedback + n_classes * 2 * LATENT
-    if method == "generative-classifier":  # VAEs of 85 units and 5 latent variables, and nothing beside them
+    if method == "generative-classifier":  # VAEs of 85 units and 5 latent variables, and nothing else
         forth = (inputs + 1) * 85 + 86 * 85 + 86 * 10
         classifier, generator = 0, n_classes * (forth + 6 * 85 + 86 * 85 + 86 * inputs)
     assert result.parameters == classifier + generator
     rows = 54 if protocol == "split" else 3 * 54
-    numbers = encoder + (HIDDEN + 1) * (32 if units[protocol][scenario] > 16 else 16)  # units are made by the sixteen
+    numbers = encoder + (HIDDEN + 1) * (32 if units[protocol][scenario] > 16 else 16)  # units come in blocks of sixteen
     stored = {
         "xdg": TASKS * 2 * HIDDEN,
         "ewc": 2 * numbers,
@@ -130,7 +130,7 @@ def test_a_run(method: str, scenario: str, protocol: str, fidelity: str, tiny: D
     side = math.isqrt(inputs)
     assert [picture.shape for picture in outcome.samples] == ([(100, side, side)] * TASKS if generator else [])
 
-    # going on from the state after any task gives the same bits
+    # resuming from the state after any task is bit-identical
     assert len(memory.kept) == TASKS - 1
     for kept in memory.kept:
         again = Losses()
@@ -142,7 +142,7 @@ def test_a_run(method: str, scenario: str, protocol: str, fidelity: str, tiny: D
 def test_a_stream_without_boundaries(
     method: str, scenario: str, tiny: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It consolidates twice in the time of a task, and goes on from there to the same bits."""
+    """It consolidates twice per task's length, and resuming from there is bit-identical."""
     every_second = replace(BLURRED, blend=lambda task, n, steps: blended(task, n, steps, every=2))
     monkeypatch.setattr(protocols, "BLURRED", every_second)
     consolidated = []
@@ -200,7 +200,7 @@ def test_every_encoder(method: str, scenario: str, encoder: str, own_network: st
             run(spec, data=tiny, checkpoint=memory)
         return
     whole = run(spec, data=tiny, checkpoint=memory)
-    torch.manual_seed(3)  # has no say
+    torch.manual_seed(3)  # has no effect
     assert bits(run(spec, data=tiny, checkpoint=Memory(memory.kept[0]))) == bits(whole)
     assert [picture.shape for picture in whole.samples] == [(100, 4, 4)] * (TASKS if len(whole.samples) else 0)
 
@@ -226,7 +226,7 @@ def test_a_learner_refuses_an_unsupported_scenario(method: str, scenario: str, t
 
 @pytest.mark.parametrize(("method", "scenario"), UNSUPPORTED)
 def test_a_run_refuses_an_unsupported_scenario(method: str, scenario: str, tiny: Dataset) -> None:
-    """A spec that was read from a file did not come from make_spec."""
+    """A spec read from a file was not checked by make_spec."""
     values = spec_of(method, "task", "split", "as_run").to_json() | {"scenario": scenario}
     with pytest.raises(InputError, match="task must be known"):
         run(RunSpec.from_json(values), data=tiny)
@@ -243,7 +243,7 @@ def test_every_method_says_what_it_is(name: str) -> None:
 
 @pytest.mark.parametrize("name", METHODS)
 def test_settings(name: str) -> None:
-    """Every setting is checked by name and range; a wrong name is answered with the nearest one."""
+    """Every setting is checked by name and range; a wrong name gets the nearest one as a suggestion."""
     for setting, (low, high) in METHODS[name].limits.items():
         wrong = [low - 1, math.nan, math.inf] + ([2 * high] if math.isfinite(high) else [])
         for value in wrong:
@@ -267,7 +267,7 @@ def test_the_spec_records_all_settings(name: str) -> None:
 
 @pytest.mark.parametrize(("method", "scenario"), CELLS)
 def test_a_method_names_the_fidelity_choices_that_change_it(method: str, scenario: str) -> None:
-    """Those that it names change where two tasks end, the others do not change a bit."""
+    """Those it names change the parameters after two tasks, the others change no bit."""
     tasks = plain.split_tasks()
 
     def end(fidelity: Fidelity) -> dict[str, Tensor]:
@@ -279,7 +279,7 @@ def test_a_method_names_the_fidelity_choices_that_change_it(method: str, scenari
     settings: dict[str, Any] = {"proportion": 0.5} if method == "xdg" else {}
     as_run, named = end(AS_RUN), METHODS[method].choices
     for name in CHOICES:
-        if name in ("class_order", "permutations"):  # which are the protocol's
+        if name in ("class_order", "permutations"):  # which belong to the protocol
             continue
         other = end(AS_RUN.choose({name: getattr(AS_WRITTEN, name)}))
         changed = any(not torch.equal(as_run[key], other[key]) for key in as_run)

@@ -1,4 +1,4 @@
-"""Tests stand by themselves: what several files need is in a module of helpers or a conftest."""
+"""Test files are independent: what several files need is in a helper module or a conftest."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ TESTS = Path(__file__).parent
 
 
 def imported(source: str) -> set[str]:
-    """Return the modules that a source imports, with the names it takes from them, which may be modules too.
+    """Return the modules that a source imports, with the names imported from them, which may be modules too.
 
     >>> sorted(imported("import a.b\\nfrom tests import c\\nfrom .d import e"))
     ['a.b', 'd', 'd.e', 'tests', 'tests.c']

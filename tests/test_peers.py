@@ -1,4 +1,4 @@
-"""The comparison with other libraries: what needs none of them."""
+"""The comparison with other libraries: the parts that need none of them installed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def test_the_page_has_the_tables_of_the_results() -> None:
 
 
 def test_the_lines_of_a_recipe_are_counted_with_what_it_calls_and_imports() -> None:
-    # three imports, the head, and the two lines of its body
+    # three imports, the def line, and the two lines of its body
     assert needed(relive_split, ["learner_of"]) == 6
     assert needed(relive_split, ["learner_of", "learn"]) == read()["lines"]["relive"]
 

@@ -1,4 +1,4 @@
-"""What the package promises its users: names, quick imports, and links that lead somewhere."""
+"""The public package: names, quick imports, and working links."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ README = Path(__file__).parents[1] / "README.md"
 @pytest.mark.parametrize("name", relive.__all__)
 def test_every_public_name_is_there_and_documented(name: str) -> None:
     thing = getattr(relive, name)
-    if name.isupper():  # data: its type's docstring would say nothing
+    if name.isupper():  # data: the docstring would be its type's
         assert thing
         return
     assert thing.__name__ == name
     assert thing.__doc__
-    assert not thing.__doc__.startswith(f"{name}(")  # a docstring of its own, not the one that a dataclass makes up
+    assert not thing.__doc__.startswith(f"{name}(")  # its own docstring, not the one that a dataclass generates
 
 
 def test_dir_lists_the_public_names() -> None:

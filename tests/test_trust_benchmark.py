@@ -1,4 +1,4 @@
-"""The benchmark of trust: what is left out is left out, means are over data sets, and tables are of what is stored."""
+"""The benchmark of trust: unknown classes are left out, means are over data sets, and tables match what is stored."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_tables_in_the_docs_are_those_of_the_stored_results(tmp_path: Path) -> N
 
 def test_a_page_without_a_place_is_refused(tmp_path: Path) -> None:
     (tmp_path / "page.md").write_text("nothing here")
-    with pytest.raises(SystemExit, match="no place"):
+    with pytest.raises(SystemExit, match="no marks"):
         put(tmp_path / "page.md", "confidence", "table")
 
 

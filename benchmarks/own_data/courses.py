@@ -53,7 +53,7 @@ SOURCES: dict[str, Callable[[], Samples]] = {
 
 @dataclass(frozen=True)
 class Course:
-    """A data set as it is taught.
+    """A data set, and how it is divided into tasks.
 
     Attributes
     ----------

@@ -88,7 +88,7 @@ def stream_of(tasks: Sequence[Any], scenario: str, normalise: bool) -> Any:
 
 
 def single_head() -> nn.Module:
-    """Return the network of Class-IL: all ten units are there, and in the softmax, from the start."""
+    """Return the network of Class-IL: all ten units exist, and are in the softmax, from the start."""
     model: nn.Module = SimpleMLP(num_classes=10, hidden_size=400, hidden_layers=2, drop_rate=0)
     return model
 

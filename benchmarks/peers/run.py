@@ -337,7 +337,7 @@ def notes(found: dict[str, Any]) -> str:
     imports = f"{peak['avalanche']['imports']:.0f} and {peak['relive']['imports']:.0f} MB"
     return (
         f"{len(repeats)} repeats. EWC's importances, once per task, take {ratio} times as long in Avalanche as in "
-        f"relive.\nOf the peak memory, {imports} are there once the libraries are imported.\n"
+        f"relive.\nOf the peak memory, {imports} are used by the imports alone.\n"
         f"Of Avalanche's lines, {found['lines']['stop_after']} are the plugin that stops after 2,000 iterations."
     )
 

@@ -1,4 +1,4 @@
-"""A model's file, and one with a small model in it."""
+"""A path for a model file, and a file with a small model in it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def small_model() -> ContinualClassifier:
-    """A model of two tasks, only to be saved."""
+    """A model of two tasks, for tests of saving."""
     model = ContinualClassifier("rtf", **TINY | {"hidden": 5, "latent": 2})
     return model.partial_fit(*rows(0, 1)).partial_fit(*rows(2))
 

@@ -1,4 +1,4 @@
-"""Digits as rows of numbers in [0, 1], small models that learn them, and whether two models are the same."""
+"""Digits as rows of numbers in [0, 1], small models that learn them, and a check that two models are the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model was asked: shares by a plain loop, what is refused, and that classes take what is theirs with them."""
+"""Scores kept for rejection: shares by a plain loop, what is refused, and that a class's scores are removed with it."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_what_is_far_beyond_everything_in_one_way_is_refused_however_usual_it_is
     rng = np.random.default_rng(0)
     asked = asked_about(rng.normal(size=(100, 4)).tolist(), [0] * 50 + [1] * 50)
     far, further, usual = asked.familiarity(np.array([[100.0, -3, -3, -3], [200.0, -3, -3, -3], [-3.0, -3, -3, -3]]))
-    assert further < far < 1 / 101, "what is beyond everything known is put in order too"
+    assert further < far < 1 / 101, "samples beyond everything known are ranked too"
     assert usual == 1
 
 
@@ -76,8 +76,8 @@ def test_of_many_samples_some_scores_are_kept_and_each_counts_for_more(monkeypat
     asked = asked_about(scores, [0] * 990 + [1] * 10)
     assert np.bincount(asked.owner).tolist() == [10, 10]
     assert asked.count.tolist() == [990, 10]
-    assert asked.scores[asked.owner == 0].mean() == pytest.approx(495, abs=300)  # not the first ten, nor the last
-    rows_of_one = 10 * 20 / 1000  # ten of twenty rows, but 1 % of the samples that they stand for
+    assert asked.scores[asked.owner == 0].mean() == pytest.approx(495, abs=300)  # not the first or last ten
+    rows_of_one = 10 * 20 / 1000  # ten of twenty rows, but 1 % of the samples that they represent
     assert asked.familiarity(np.array([[995.5]]))[0] == pytest.approx((1 + rows_of_one) / 21)
 
 

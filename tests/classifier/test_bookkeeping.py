@@ -1,4 +1,4 @@
-"""Labels, classes and units: every sample's target leads back to its label, and no unit ever changes its meaning."""
+"""Labels, classes and units: every target maps back to its label, and no unit ever changes its meaning."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def lesson_of(task: NewTask) -> Lesson:
 @given(st.sampled_from(["task", "domain", "class"]), tasks_of_labels, st.lists(st.integers(-3, 30), max_size=6))
 def test_targets_lead_back_to_labels(scenario: str, tasks: list[list[int]], declared: list[int]) -> None:
     books, met = Bookkeeping(scenario, NONE, NONE), []
-    meaning: dict[tuple[int, int], int] = {}  # of each unit; in Task-IL every task has units of its own
+    meaning: dict[tuple[int, int], int] = {}  # of each unit; in Task-IL every task has its own units
     for k, labels in enumerate(tasks):
         y = np.array(labels)
         books = books.with_labels(np.unique(y), np.unique(np.array(declared, dtype=np.int64)) if k == 0 else NONE)

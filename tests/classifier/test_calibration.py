@@ -1,4 +1,4 @@
-"""The temperature: summed losses as a plain loop has them; the temperature that samples were made with is found."""
+"""The temperature: summed losses equal a plain loop's; the temperature that generated the samples is recovered."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from relive.classifier.calibration import TEMPERATURES, losses, temperature, tem
 
 
 def drawn(n: int, t: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return probabilities that are t times too sure, and the classes that come with the true ones."""
+    """Return probabilities whose logits are t times too large, and classes drawn from the true ones."""
     rng = np.random.default_rng(0)
     logits = rng.normal(size=(n, 4)) * 2
     truth = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
@@ -39,7 +39,7 @@ def test_losses_of_tasks_add_up_and_few_samples_say_little() -> None:
     p, right = drawn(400, 4.0)
     np.testing.assert_allclose(losses(p, right), losses(p[:100], right[:100]) + losses(p[100:], right[100:]))
     assert temperature(np.zeros_like(TEMPERATURES), usual=2.0) == 2.0
-    assert temperature(losses(p[:1], p[:1].argmax(1)), usual=2.0) > 0.9  # one right answer makes nobody sure
+    assert temperature(losses(p[:1], p[:1].argmax(1)), usual=2.0) > 0.9  # one sample changes little
 
 
 def test_no_answer_changes_and_what_is_impossible_stays_so() -> None:

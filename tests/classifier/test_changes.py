@@ -1,4 +1,4 @@
-"""Classes that change: a forgotten one leaves what is promised, a renamed one answers as before, merged ones add up."""
+"""Classes that change: forgetting leaves only what is documented, renaming changes no prediction, merging adds up."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def taught(
     without: str = "",
     called: dict[str, str] | None = None,
 ) -> ContinualClassifier:
-    """Teach the digits of each task but one of them; some may be called otherwise."""
+    """Train on the digits of each task except one of them; some may have other names."""
     names = [f"t{k}" for k in range(model.n_tasks_ if "learner_" in vars(model) else 0, 9)]
     for name, classes in zip(names, tasks, strict=False):
         x, y = rows(*classes)
@@ -47,7 +47,7 @@ def taught(
 
 
 def asked(model: ContinualClassifier, task: str = "t1") -> Any:
-    """Return probabilities of digits that were not learned, by class; numbers of no order, as a dictionary."""
+    """Return probabilities of held-out digits, by class: a dictionary, so that the order of classes does not matter."""
     x, _ = rows(0, 1, 2, 3, 4, n=20, skip=60)
     p = model.predict_proba(x, task if model.scenario == "task" else None)
     return dict(zip(model.classes_.tolist(), p.T, strict=True))
@@ -80,7 +80,7 @@ def test_without_sums_per_class_a_forgotten_one_leaves_only_its_share_of_the_spr
 
 
 def _within(model: ContinualClassifier) -> Any:
-    """Return the covariance within classes that the sums say."""
+    """Return the within-class covariance computed from the sums."""
     sums = model.learner_.method.sums  # type: ignore[attr-defined]
     means = sums.means
     return ((sums.products - (means.T * sums.count) @ means) / sums.n).numpy()
@@ -88,7 +88,7 @@ def _within(model: ContinualClassifier) -> Any:
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_closed_forms_of_domains_forget_too(scenario: str, tmp_path: Path) -> None:
-    """Tasks of few samples are one domain, which is a closed form; what it keeps to tell domains apart goes as well."""
+    """Tasks of few samples are one domain, a closed form; what it keeps to tell domains apart is forgotten as well."""
     one, other = (taught(closed(m, scenario), TASKS).forget("three") for m in ("domains", "discriminant"))
     assert asked(one).keys() == asked(other).keys()
     method = one.learner_.method
@@ -143,7 +143,7 @@ def test_a_network_forgets_and_merges_and_goes_on(method: str, scenario: str, tm
     assert "three" not in asked(model)
     left = {label: p for label, p in merged.items() if label != "three"}
     total = sum(left.values())
-    if method != "icarl":  # whose means of exemplars are of all classes together
+    if method != "icarl":  # whose exemplar means depend on all classes
         assert_close(asked(model), {label: p / total for label, p in left.items()}, atol=1e-5)
     if method in ("er", "icarl"):
         x, _ = rows(3)
@@ -196,7 +196,9 @@ def test_numbers_stay_numbers() -> None:
 def test_a_forgotten_label_may_be_learned_again_and_its_data_too() -> None:
     model = taught(closed("discriminant", "class", forgettable=True), TASKS)
     model.forget("three", "two")
-    assert [lesson.digest for lesson in model.lessons_] == ["", ""], "not of the data any more that it was taken of"
+    assert [lesson.digest for lesson in model.lessons_] == ["", ""], (
+        "no longer the digest of the data it was computed from"
+    )
     taught(model, [(3, 2)])
     assert model.labels_.tolist() == ["nil", "one", "four", "three", "two"]
     x, y = rows(0, 1, 2, 3, 4, n=20, skip=60)

@@ -1,4 +1,4 @@
-"""The rule behind method="auto": what it takes, when it decides, and that a model keeps to it."""
+"""The rule behind method="auto": what it chooses, when it decides, and that a model keeps its choice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ContinualClassifier: scikit-learn's own checks, and what every method does."""
+"""ContinualClassifier: scikit-learn's checks, and what every method must do."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.classifier.digits import CELLS, SETTINGS, SMALL, X, assert_same, rows
     ]
 )
 def test_scikit_learn_s_own_checks(estimator: Any, check: Any) -> None:
-    """All that ``check_estimator`` has, none excepted; scikit-learn itself skips the one of other array libraries."""
+    """All of ``check_estimator``, without exceptions; scikit-learn itself skips the one for other array libraries."""
     check(estimator)
 
 
@@ -45,7 +45,7 @@ def test_every_method_learns_task_after_task(method: str, scenario: str) -> None
     assert model.classes_.tolist() == ([0, 1] if scenario == "domain" else [0, 1, 2, 3, 4, 5])
     task = "month 2" if scenario == "task" else None
     x, y = rows(4, 5)
-    if method != "lwf":  # which holds on to the old classes so strongly that new ones have a hard time
+    if method != "lwf":  # which protects old classes so strongly that it hardly learns new ones
         assert model.score(x, y % 2 if scenario == "domain" else y, task=task) > 0.9
     p = model.predict_proba(x, task)
     assert p.shape == (80, len(model.classes_))
@@ -71,7 +71,7 @@ def test_declaring_the_classes_changes_no_bit(method: str, scenario: str) -> Non
 
 
 def test_the_order_of_declared_classes_and_more_than_sixteen_of_them() -> None:
-    """Twenty string labels that come two by two, against all of them declared backwards."""
+    """Twenty string labels that come in pairs, against all of them declared in reverse order."""
     names = np.array([f"class {c:02}" for c in range(20)])
     rng = np.random.default_rng(0)
     data = {name: rng.random((10, 8)) for name in names}
@@ -99,7 +99,7 @@ class TestEcosystem:
     @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
     @pytest.mark.parametrize("method", ["none", "ewc", "online-ewc", "si", "lwf", "dgr", "rtf", "xdg"])
     def test_a_copy_goes_on_by_itself(self, method: str, copied: Any) -> None:
-        """Learning in one changes no bit of the other, and both end where a model that is never copied does."""
+        """Training one changes no bit of the other, and both end where a model that is never copied does."""
         alone, model = (ContinualClassifier(method, "task", **SMALL) for _ in range(2))
         model.partial_fit(*rows(0, 1)).partial_fit(*rows(2))
         other = copied(model)
@@ -113,7 +113,7 @@ class TestEcosystem:
 
     @pytest.mark.parametrize("method", ["ewc", "rtf", "dgr"])
     def test_how_often_a_network_is_built(self, method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Once for each task, and once for a model that is read; not at all for a copy."""
+        """Once for each task, and once when a model is loaded; not at all for a copy."""
         built: list[int] = []
         build = Classifier.__init__
 
@@ -135,7 +135,7 @@ class TestEcosystem:
             assert builds(lambda act=act: act(model)) == 0  # type: ignore[misc]
         pickled = pickle.dumps(model)
         assert builds(lambda: pickle.loads(pickled)) == 1
-        assert builds(lambda: model.save(tmp_path / "model")) == 1  # to read what was written
+        assert builds(lambda: model.save(tmp_path / "model")) == 1  # to read back what was written
         assert builds(lambda: load(tmp_path / "model")) == 1
         for ask in (model.report, lambda: model.predict(X[:2])):
             assert builds(ask) == 0
@@ -152,7 +152,7 @@ def test_what_was_learned_cannot_be_written_to() -> None:
                 array[0] = 9
         assert copied.classes_.tolist() == [0, 1, 5]
     answers = model.predict(X[:2])
-    answers[0] = 9  # which are the user's own
+    answers[0] = 9  # the array belongs to the user
     assert not any(name.startswith("classes") for name in vars(model))
     with pytest.raises(AttributeError):
         ContinualClassifier().classes_  # noqa: B018

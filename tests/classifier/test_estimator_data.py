@@ -1,4 +1,4 @@
-"""ContinualClassifier: kinds of samples and labels, what their features are, and what is replayed of them."""
+"""ContinualClassifier: kinds of samples and labels, their features, and what is replayed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_kinds_of_input_give_the_same_model() -> None:
     for data in floats:
         assert_same(models[0], ContinualClassifier("rtf", **SMALL).partial_fit(data, y))
         assert_same(models[0], ContinualClassifier("rtf", **SMALL).partial_fit(torch.from_numpy(data), y))
-    raw = ContinualClassifier("rtf", **SMALL).partial_fit(*kinds[3])  # whole numbers that are not bytes are any numbers
+    raw = ContinualClassifier("rtf", **SMALL).partial_fit(*kinds[3])  # integers other than bytes are ordinary numbers
     assert raw.features_.likelihood == "gaussian"
 
 
@@ -190,5 +190,5 @@ def test_pixels_that_are_no_bytes_are_warned_of() -> None:
     pixels = (x * 255).round()
     with pytest.warns(UserWarning, match=r"whole numbers from 0 to 255 that are not bytes, .* X.astype\('uint8'\)"):
         ContinualClassifier("none", shape=(8, 8), **SMALL).partial_fit(pixels, y)
-    ContinualClassifier("none", shape=(8, 8), **SMALL).partial_fit(pixels.astype(np.uint8), y)  # without a word
+    ContinualClassifier("none", shape=(8, 8), **SMALL).partial_fit(pixels.astype(np.uint8), y)  # without a warning
     ContinualClassifier("none", **SMALL).partial_fit(pixels, y)  # a plain row may be anything

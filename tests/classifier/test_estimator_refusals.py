@@ -1,4 +1,4 @@
-"""ContinualClassifier: what it refuses, and that it is then what it was."""
+"""ContinualClassifier: what it refuses, and that a refusal leaves it unchanged."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.classifier.digits import SMALL, X, Y, assert_same, rows
 
 
 def state(model: ContinualClassifier) -> dict[str, Any]:
-    """Everything that a model is, comparable."""
+    """The whole state of a model, comparable."""
     learned = {k: v for k, v in vars(model).items() if k != "learner_"}
     return {"learned": copy.deepcopy(learned), "tensors": model.learner_.state()}
 

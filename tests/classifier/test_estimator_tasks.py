@@ -1,4 +1,4 @@
-"""ContinualClassifier: tasks that are named, unequal or of a single sample, and how long each is learned."""
+"""ContinualClassifier: tasks that are named, unequal or of a single sample, and how long each is trained."""
 
 from __future__ import annotations
 

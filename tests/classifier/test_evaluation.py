@@ -36,7 +36,7 @@ def test_accuracies_and_confusions_are_scikit_learn_s(asked: tuple[np.ndarray, .
 
 def test_the_calibration_error_as_it_is_defined(asked: tuple[np.ndarray, ...]) -> None:
     y, answers, confidence = asked
-    confidence[:3] = [0.0, 1.0, 0.5]  # the ends, and a border
+    confidence[:3] = [0.0, 1.0, 0.5]  # both ends, and a bin edge
     total = 0.0
     for b in range(10):
         mine = [i for i, c in enumerate(confidence) if b / 10 <= c < (b + 1) / 10 or (b == 9 and c == 1)]

@@ -125,7 +125,7 @@ def test_killed_at_every_moment_of_storing(path: Path) -> None:
             break
         tidy(path)
         assert died
-        store(path, "x", 3)  # whatever state it was left in, the next change puts it in order
+        store(path, "x", 3)  # whatever state it was left in, the next change repairs it
         assert texts(path) == ["x", "c", "b", "a"]
         roll_back(path, check=Path.read_bytes)
         path.with_name("file.undone").unlink()

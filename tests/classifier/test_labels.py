@@ -1,4 +1,4 @@
-"""Labels: what is one, which of two are the same, and what data are the same."""
+"""Labels: what counts as one, when two are the same, and when data are the same."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_more_classes_than_half_the_samples_are_warned_of() -> None:
         ContinualClassifier("none", **SMALL).partial_fit(x, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        ContinualClassifier("none", **SMALL).partial_fit(x, y % 2, classes=y)  # which are only declared
+        ContinualClassifier("none", **SMALL).partial_fit(x, y % 2, classes=y)  # classes that are only declared
 
 
 @pytest.mark.parametrize("name", ["", " "])

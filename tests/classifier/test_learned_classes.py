@@ -1,4 +1,4 @@
-"""How many classes a network claims to have learned is checked before it is believed."""
+"""The number of classes that a network claims to have learned is checked."""
 
 from __future__ import annotations
 

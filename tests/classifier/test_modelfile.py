@@ -1,4 +1,4 @@
-"""Model files: going on with the same bits, no data in them, and who can read and write them."""
+"""Model files: training resumes bit-identically, they hold no data, and who can read and write them."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_split_mnist_in_several_processes_gives_the_bits_of_a_run(
 ) -> None:
     for k in range(5):
         words = [str(path), str(k), str(mnist_home), "6"]
-        if k == 0:  # a process takes seconds to start: the others learn here
+        if k == 0:  # a process takes seconds to start: the other tasks are trained here
             subprocess.run([sys.executable, "-c", SCRIPT, *words], check=True, timeout=300)
         else:
             monkeypatch.setattr(sys, "argv", ["", *words])
@@ -116,7 +116,7 @@ def test_split_mnist_in_several_processes_gives_the_bits_of_a_run(
 @pytest.mark.parametrize("method", ["rtf", "dgr", "ewc", "si", "lwf", "bir", "generative-classifier"])
 @pytest.mark.parametrize("kind", ["bytes", "unit", "any"])
 def test_no_training_input_is_in_the_file(method: str, kind: str, path: Path) -> None:
-    """Rows of random numbers, looked for byte by byte, as they were given and as the network took them."""
+    """Rows of random numbers, searched for byte by byte, as they were given and as the network's inputs."""
     rng = np.random.default_rng(0)
     x: Any = rng.random((60, 24)) if kind == "unit" else rng.normal(50, 9, (60, 24))
     if kind == "bytes":
@@ -196,12 +196,12 @@ def test_notes_that_are_not_json_are_refused(path: Path) -> None:
     ],
 )
 def test_a_model_of_version_0_1_goes_on_learning(method: str, expected: list[float]) -> None:
-    """The files were written by 0.1, which then learned a third task and answered with these probabilities."""
+    """The files were written by 0.1, which then learned a third task and predicted these probabilities."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(80, 4)).astype(np.float32), np.repeat([0, 1, 2, 3], 20)
     X[:, 0] += 2 * y
     X[:, 1] -= y * (y - 3)
     model = load(Path(__file__).parents[1] / "files" / f"{method}-0.1.safetensors")
-    model.set_params(calibrate=False)  # which 0.1 did not know
+    model.set_params(calibrate=False)  # which 0.1 did not have
     model.partial_fit(X[::2], y[::2])
     np.testing.assert_allclose(model.predict_proba(X[:1])[0], expected, atol=1e-4)

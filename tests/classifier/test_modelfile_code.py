@@ -1,4 +1,4 @@
-"""Model files and code: nothing is run that the caller has not allowed, networks of one's own are found again."""
+"""Model files and code: only code that the caller allows is run, and user-defined networks are found again."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.classifier.digits import TINY, X, assert_same, rows
 
 
 def test_no_pickle_is_loaded_anywhere() -> None:
-    """The whole package, for anything that would unpickle a file."""
+    """Search the whole package for anything that would unpickle a file."""
     forbidden = re.compile(
         r"torch\.load\b|joblib|allow_pickle=True|\b(import|from) (pickle|dill|cloudpickle|shelve|marshal)\b"
     )
@@ -36,7 +36,7 @@ def make(shape, hidden, rng):
 
 
 def taught(stored: ContinualClassifier, path: Path) -> ContinualClassifier:
-    """Teach three tasks, with a file in between, beside a model that is never stored."""
+    """Train on three tasks, with a save and load in between, next to a model that is never saved."""
     whole = ContinualClassifier(**stored.get_params())
     for classes in [(0, 1), (2, 3), (1, 4)]:
         whole.partial_fit(*rows(*classes))

@@ -1,4 +1,4 @@
-"""Model files that are damaged or lie: every kind is told, and costs no memory."""
+"""Damaged or forged model files: every kind is refused with its reason, and costs no memory."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class TestDamage:
         ],
     )
     def test_a_header_that_lies_with_the_right_digest(self, saved: Path, change: dict[str, Any]) -> None:
-        """Whoever can compute the digest can write any header: it must still be refused, and cost no memory."""
+        """Anyone can compute the digest of a forged header: it must still be refused, and cost no memory."""
         header, tensors = read_tensors(saved, KIND, VERSION)
         for name, value in change.items():
             header[name] = header[name] | value if name == "parameters" else value
@@ -161,7 +161,7 @@ class TestDamage:
         [("ewc", "fisher2"), ("ewc", "anchor2"), ("online-ewc", "fisher0"), ("si", "Omega3"), ("xdg", "gates")],
     )
     def test_a_method_s_tensors_that_lie(self, method: str, name: str, path: Path) -> None:
-        """Other types, shapes, values or names than the method can have written, each refused by its name."""
+        """Types, shapes, values or names that the method cannot have written, each refused by its name."""
         ContinualClassifier(method, "task", **TINY | {"hidden": 5}).partial_fit(*rows(0, 1)).save(path)
         header, tensors = read_tensors(path, KIND, VERSION)
         key = f"learner.method.{name}"
@@ -225,13 +225,13 @@ class TestDamage:
             load(saved)
 
     def test_two_thousand_files_with_random_damage(self, saved: Path) -> None:
-        """Bytes changed, cut, repeated or shuffled: every one is refused, or was not really changed."""
+        """Bytes changed, cut, repeated or shuffled: every file is refused, or has the same contents."""
         raw, dice = saved.read_bytes(), random.Random(0)
         header_end = 8 + int.from_bytes(raw[:8], "little")
         refused = 0
         for _ in range(2000):
             damaged = bytearray(raw)
-            end = header_end if dice.random() < 0.6 else len(raw)  # the header is where it is interesting
+            end = header_end if dice.random() < 0.6 else len(raw)  # most damage goes to the header
             for _ in range(dice.choice([1, 1, 2, 10])):
                 damaged[dice.randrange(end)] = dice.randrange(256)
             if dice.random() < 0.3:
@@ -246,14 +246,14 @@ class TestDamage:
                 model = load(saved)
             except ReliveError:
                 refused += 1
-            else:  # e.g. the space between two keys: the same model all the same
+            else:  # e.g. a space between two keys: still the same model
                 saved.write_bytes(raw)
                 assert_same(model, load(saved))
         assert refused > 1900
 
 
 def peak() -> float:
-    """Return the most memory that this process has had, in MB."""
+    """Return the peak memory of this process, in MB."""
     import resource  # which not every system has
 
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
@@ -274,7 +274,7 @@ def growth(path: Path, lies: dict[str, int]) -> float:
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["none", "ewc", "xdg", "dgr", "rtf", "conv"])
 def test_a_header_that_lies_costs_no_memory(method: str, path: Path) -> None:
-    """A network of a gigabyte, asked for by a small file: refused before the process has grown by a tenth of that."""
+    """A small file that declares a network of a gigabyte is refused before the process has grown by a tenth of that."""
     conv: dict[str, Any] = {"encoder": "conv", "shape": (8, 8)} if method == "conv" else {}
     model = ContinualClassifier("rtf" if conv else method, "task", **TINY | {"hidden": 5, "latent": 2} | conv)
     model.partial_fit(*rows(0, 1)).save(path)

@@ -1,4 +1,4 @@
-"""Portraits of classes: drawn samples have the moments of real ones, and tell what was forgotten."""
+"""Portraits of classes: drawn samples have the moments of real ones, and reveal what was forgotten."""
 
 from __future__ import annotations
 

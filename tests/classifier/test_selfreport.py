@@ -1,4 +1,4 @@
-"""What is said of each class: from lessons and portraits, and what is warned of."""
+"""What is reported about each class, from lessons and portraits, and what is warned about."""
 
 from __future__ import annotations
 

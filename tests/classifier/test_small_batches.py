@@ -1,4 +1,4 @@
-"""Small batches: in closed form exact and bounded, for networks gathered; and what is held out of a task."""
+"""Small batches: exact and bounded in closed form, gathered for networks; and what is held out of a task."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ CLOSED = ["ncm", "slda", "analytic", "discriminant"]
 
 def closed(method: str, scenario: str = "class") -> ContinualClassifier:
     settings = {"numbers": 3e4} if method in ("analytic", "discriminant") else None
-    return ContinualClassifier(method, scenario, settings=settings, calibrate=False)  # which asks how often it can
+    return ContinualClassifier(method, scenario, settings=settings, calibrate=False)  # it depends on the batches
 
 
 @pytest.mark.parametrize("method", CLOSED)
 def test_ten_at_a_time_is_one_fit(method: str) -> None:
     x, y = rows(0, 1, 2, 3)
-    order = np.random.default_rng(0).permutation(len(x))  # any mixture of old and new classes
+    order = np.random.default_rng(0).permutation(len(x))  # old and new classes mixed
     x, y = x[order], y[order]
     first, ten = closed(method).fit(x[:20], y[:20]), closed(method).fit(x[:20], y[:20])
     first.partial_fit(x[20:], y[20:])
@@ -38,7 +38,7 @@ def test_ten_at_a_time_is_one_fit(method: str) -> None:
 @pytest.mark.parametrize("scenario", ["task", "domain"])
 @pytest.mark.parametrize("method", CLOSED)
 def test_the_order_of_tasks_makes_no_difference(method: str, scenario: str) -> None:
-    """Where tasks are apart from each other they stay so, one lesson each; what is asked of one is the same."""
+    """Where tasks are separate they stay so, one lesson each; predictions for one are the same."""
     found = []
     for order in [("a", "b", "c"), ("a", "c", "b")]:
         model = closed(method, scenario)
@@ -58,8 +58,8 @@ def test_many_small_batches_make_few_lessons(tmp_path: Path) -> None:
         x, y = rows(k % 7, (k + 1) % 7, n=5)
         model.partial_fit(x, y, task="named" if k == 30 else None)
         names.append(model.lessons_[-1].name)
-        assert len(model.lessons_) <= MOST + 3, "a named lesson stays, and so what is before and after it"
-    assert len(set(names)) == len(names), "every task has a name of its own"
+        assert len(model.lessons_) <= MOST + 3, "a named lesson stays, and so do those before and after it"
+    assert len(set(names)) == len(names), "every task has its own name"
     assert "named" in [lesson.name for lesson in model.lessons_]
     assert model.n_tasks_ == 3 * MOST
     assert sum(sum(lesson.counts) for lesson in model.lessons_) == 3 * MOST * 10
@@ -144,7 +144,7 @@ def test_batches_that_wait_must_be_alike() -> None:
 @pytest.mark.parametrize("method", ["discriminant", "rtf"])
 def test_what_is_held_out_is_tested_and_not_learned(method: str, early_stopping: bool, tmp_path: Path) -> None:
     x, y = rows(0, 1, 2)
-    small = SMALL | {"calibrate": False}  # samples that are held out are asked about, too
+    small = SMALL | {"calibrate": False}  # calibration would use the held-out samples
     model = ContinualClassifier(method, holdout=0.25, early_stopping=early_stopping, **small).partial_fit(x, y)
     lesson, tested = model.lessons_[0], choose_tested(y, 0.25, stream(0, "tested 0"))
     assert (lesson.counts, lesson.test[0]) == ((30, 30, 30), 30)

@@ -1,4 +1,4 @@
-"""Methods that keep data: refused unless the user says that real samples may be in the model."""
+"""Methods that keep data: refused unless the user allows real samples in the model."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from relive import Method
 from relive.core.sources import Together
 
 class AllTasks(Method):
-    '''Says nothing of the data that it asks for.'''
+    '''Does not declare the data that it uses.'''
 
     def source(self, stream):
         return Together(stream.scenario, stream.tasks, stream.size, stream.rng, [range(len(stream.tasks))])
 
 class Honest(AllTasks):
-    '''Says it.'''
+    '''Declares them.'''
 
     needs_earlier_tasks = True
 """
@@ -41,7 +41,7 @@ import torch
 from relive import Method
 
 class Silent(Method):
-    '''Keeps the first samples of each task as it gets them, and does not say so.'''
+    '''Keeps the first samples of each task as it gets them, and does not declare it.'''
 
     def __init__(self):
         self.kept = torch.empty(0)
@@ -136,7 +136,7 @@ def test_the_buffer_of_a_file_is_checked(path: Path) -> None:
 
 
 def test_a_method_that_needs_all_tasks_at_once(tmp_path: Path) -> None:
-    """It is refused before it learns if it says so, and else as soon as it asks for what is gone."""
+    """It is refused before training if it declares it, otherwise as soon as it uses data that are gone."""
     (tmp_path / "mine.py").write_text(ALL_TASKS)
     for method in ("offline", f"{tmp_path / 'mine.py'}:Honest"):
         with pytest.raises(InputError, match="trains on the data of all tasks so far, but partial_fit only gets"):
@@ -154,7 +154,7 @@ def test_a_method_that_needs_all_tasks_at_once(tmp_path: Path) -> None:
 def test_a_method_that_keeps_samples_and_does_not_say_so_is_found_out(
     tmp_path: Path, kept: str, scale: int, dtype: type
 ) -> None:
-    """Whatever form it keeps them in: standardised, as pictures, or as the bytes that were given."""
+    """In whatever form it keeps them: standardised, as pictures, or as the given bytes."""
     (tmp_path / "mine.py").write_text(SILENT.replace("KEPT", kept))
     x, y = rows(0, 1)
     model = ContinualClassifier(f"{tmp_path / 'mine.py'}:Silent", **SMALL)

@@ -1,4 +1,4 @@
-"""Commands in the test's own process, which spares each of them the seconds that torch takes to import."""
+"""Commands run in the test's process, which saves each of them the seconds of importing torch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.experiments.small import InProcess
 
 
 class Said(NamedTuple):
-    """What a command left: its exit code, and what it printed where."""
+    """A command's exit code, stdout and stderr."""
 
     code: int
     out: str
@@ -31,14 +31,14 @@ Command = Callable[..., Said]
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where commands are given: an empty folder."""
+    """Where commands run: an empty folder."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 @pytest.fixture
 def relive(home: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Command:
-    """Give a command; only where ``traceback`` says so does it show one."""
+    """Run a command; it may show a traceback only if ``traceback`` is set."""
 
     def command(*words: str | Path, traceback: bool = False) -> Said:
         monkeypatch.setattr(sys, "argv", ["relive", *map(str, words)])
@@ -53,7 +53,7 @@ def relive(home: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFix
 
 @pytest.fixture
 def no_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sweeps do their runs in the test's own process."""
+    """Sweeps do their runs in the test's process."""
     monkeypatch.setattr("relive.experiments.engines.LocalEngine", lambda workers: InProcess())
 
 

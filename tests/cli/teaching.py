@@ -1,4 +1,4 @@
-"""Three tasks of digits, a small model to learn them, and the commands of a process of its own."""
+"""Three tasks of digits, a small model to learn them, and commands in a separate process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``relive forget``, ``rename`` and ``merge`` as a user meets them."""
+"""``relive forget``, ``rename`` and ``merge`` as a user sees them."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_a_tenth_of_a_large_task_is_tested_unless_it_is_not_to_be(relive: Comman
     assert f"% of {n}" in relive("inspect", M).out
     assert "\ntested    " not in relive("fit", M, "few.npz").out
     assert "\ntested    " in relive("fit", M, "few.npz", "--holdout", "0.2", "--again").out
-    assert "\ntested    " in relive("fit", M, "few.npz", "--again").out, "what was said is remembered"
+    assert "\ntested    " in relive("fit", M, "few.npz", "--again").out, "options are remembered"
     assert "\ntested    " not in relive("fit", M, "d.npz", "--again", "--holdout", "0").out
 
 

@@ -1,4 +1,4 @@
-"""``relive data`` as a user meets it."""
+"""``relive data`` as a user sees it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def run(*words: str | Path) -> Result:
 
 
 def squeezed(text: str) -> str:
-    """Return a text without spaces and the lines of a table, whose cells may be folded."""
+    """Return a text without spaces and table lines, whose cells may be folded."""
     return re.sub(r"[\s│┃]", "", text)
 
 

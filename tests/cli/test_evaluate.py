@@ -1,4 +1,4 @@
-"""``relive evaluate``: on the same samples as ``relive predict``, with the same answers."""
+"""``relive evaluate``: on the same samples as ``relive predict``, with the same predictions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def relive(relive: Command, learned: Path, home: Path) -> Command:
-    """Commands where all that lies."""
+    """Commands in that folder."""
     shutil.copytree(learned, home, dirs_exist_ok=True)
     return relive
 

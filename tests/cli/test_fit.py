@@ -1,4 +1,4 @@
-"""``relive fit`` as a user meets it: every kind of data, networks and methods of one's own."""
+"""``relive fit`` as a user sees it: every kind of data, user-defined networks and methods."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_the_method_is_chosen_and_said_with_its_reason(relive: Command, files: P
     assert "dreamt" not in out
     code, out, _ = relive("fit", M, files / "b")
     assert code == 0
-    assert "chosen" not in out  # it was said
+    assert "chosen" not in out  # already reported
     _, out, _ = relive("inspect", M)
     assert "learns    by discriminant in scenario class" in out
     assert "chosen: closed form" in out
@@ -114,7 +114,7 @@ def test_options_reach_the_model(relive: Command, files: Path) -> None:
     }
     assert {name: getattr(model, name) for name in given} == given
     assert model.lessons_[0].iterations <= 60
-    again = [*options, *more, "--set", "xi=0.1"]  # the same once more is no contradiction, nor is a default
+    again = [*options, *more, "--set", "xi=0.1"]  # repeating an option is not a conflict, nor is giving a default
     assert relive("fit", M, files / "b.csv", *again)[0] == 0
 
 
@@ -196,7 +196,7 @@ REPLAY = f"{Path(__file__).parents[2] / 'examples' / 'own_method.py'}:Experience
 
 
 def test_the_encoder_and_the_shape(relive: Command, files: Path) -> None:
-    """Pictures have a shape of their own; rows of a table are given one, and the network is the same."""
+    """Pictures have a shape; rows of a table are given one, and the network is the same."""
     for path, options in ((files / "a.npz", []), (files / "a.csv", ["--shape", "8x8"]), (files / "a", ["--size", "8"])):
         Path(M).unlink(missing_ok=True)
         assert relive("fit", M, path, *SMALL, "--encoder", "conv", *options)[0] == 0

@@ -1,4 +1,4 @@
-"""``relive fit`` refuses what cannot be, says why, and leaves every file as it was."""
+"""``relive fit`` refuses what is impossible, says why, and leaves every file unchanged."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_data_that_do_not_fit(
 
 def test_other_kinds_of_data_for_a_model_that_is_there(relive: Command, home: Path, files: Path, made: Path) -> None:
     shutil.copy(made, M)
-    assert relive("fit", M, files / "b.npz")[0] == 0  # by position, as it has no names
+    assert relive("fit", M, files / "b.npz")[0] == 0  # by position, since it has no names
     code, _, err = relive("fit", M, files / "c")
     assert code == 2
     assert "is a folder, but this model was not trained on images" in err
@@ -123,7 +123,7 @@ def test_places_where_no_model_can_be(relive: Command, home: Path, files: Path) 
         ("other.safetensors", "other.safetensors is not a relive model: it is not a safetensors file"),
     ):
         code, out, err = relive("fit", model, files / "a.csv", *SMALL)
-        assert (code, out) == (1 if model.startswith("other") else 2, "")  # what is damaged is no misuse
+        assert (code, out) == (1 if model.startswith("other") else 2, "")  # a damaged file is not a usage error
         assert message in err
     for options, message in (
         (["--method", "rft"], "unknown method 'rft': did you mean 'rtf'?"),
@@ -151,7 +151,7 @@ def test_an_unreadable_picture_is_named(relive: Command, home: Path, files: Path
 
 def test_the_same_data_again(relive: Command, home: Path, files: Path, made: Path) -> None:
     shutil.copy(made, M)
-    pd.read_csv(files / "a.csv")[::-1].to_csv("a.csv", index=False)  # in another order they are the same data
+    pd.read_csv(files / "a.csv")[::-1].to_csv("a.csv", index=False)  # the order does not matter: the same data
     before = all_bytes(home)
     code, _, err = relive("fit", M, "a.csv", "--task", "new name")
     assert code == 2

@@ -1,4 +1,4 @@
-"""``relive fit`` that is interrupted, killed or given twice at a time, and ``relive rollback``."""
+"""``relive fit`` that is interrupted, killed or run twice at once, and ``relive rollback``."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_an_interrupt_leaves_the_file_as_it_was_and_says_so(home: Path, files: P
 
 
 def test_killed_at_any_moment_the_model_is_whole(home: Path, files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before each change to the disk in turn, and amid the training."""
+    """Before each change to the disk in turn, and during training."""
     ContinualClassifier(**PARAMETERS).partial_fit(*digits(*TASKS["a"])).save(M)
     shutil.copy(M, "first")
     monkeypatch.setattr(sys, "argv", ["relive", "fit", M, str(files / "b.npz"), "--keep", "2", "--quiet"])
@@ -116,7 +116,7 @@ def test_a_version_of_before_keep_says_so(relive: Command, files: Path, made: Pa
 
 
 def test_a_damaged_version_takes_no_place_even_after_a_kill(relive: Command, home: Path, made: Path) -> None:
-    """A kill while a version is kept leaves one that is the model itself; the one before it is what comes back."""
+    """A kill while a version is being kept leaves a copy of the model itself; rollback restores the one before it."""
     for name in (M, f"{M}.kept-1"):
         shutil.copy(made, name)
     Path(f"{M}.kept-2").write_bytes(made.read_bytes()[:3000])

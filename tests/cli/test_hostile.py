@@ -1,4 +1,4 @@
-"""What careless and hostile users do: a message, the right exit code, and files that stay whole."""
+"""Careless and hostile use: a message, the right exit code, and intact files."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NETWORK = ("--method", "none", "--hidden", "5", "--iterations", "3")
 
 
 def table(path: Path, labels: list[str], n: int = 8) -> Path:
-    """Write a CSV file with so many samples of each label."""
+    """Write a CSV file with n samples of each label."""
     rng = np.random.default_rng(0)
     with path.open("w", newline="", encoding="utf-8", errors="surrogateescape") as file:
         writer = csv.writer(file)
@@ -238,7 +238,7 @@ class TestFiles:
             assert "or too large" in said.err or size < 1e18
 
     def test_four_versions_are_three_after_the_next_change(self, relive: Command, data: Path) -> None:
-        """A kill between the save and the removal of the oldest version leaves one more, until the next change."""
+        """A kill between the save and the removal of the oldest version leaves one too many, until the next change."""
         for _ in range(5):
             assert relive("fit", M, data, *NETWORK, "--again", "--keep", "3").code == 0
         kept = sorted(Path().glob(f"{M}.kept-*"))

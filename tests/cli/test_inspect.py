@@ -1,4 +1,4 @@
-"""``relive inspect`` as a user meets it: what is in a model, a picture of what it replays, and help."""
+"""``relive inspect`` as a user sees it: what is in a model, a picture of what it replays, and help."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data sets and protocols of one's own on the command line: run, compared, listed, or refused before all else."""
+"""User-defined data sets and protocols on the command line: run, compared, listed, or refused before anything else."""
 
 from __future__ import annotations
 

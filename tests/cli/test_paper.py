@@ -1,4 +1,4 @@
-"""``relive paper`` and ``relive grid`` as a user meets them: real MNIST and real workers, with few iterations."""
+"""``relive paper`` and ``relive grid`` as a user sees them: real MNIST and real workers, with few iterations."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_a_search_chooses_what_tuned_runs_use(relive: Command, tmp_path: Path, m
     assert runs[chosen] == runs[best]
     assert (f"c = {chosen:g} is at the edge of its grid" in searched.err) is (chosen != 1e3)
     assert relive(*tuned, "--quiet").code == 0
-    assert cell_of(relive, "task", "si", "--tuned")["n"] == 2  # the search's own run does not count
+    assert cell_of(relive, "task", "si", "--tuned")["n"] == 2  # the run of the search does not count
     assert cell_of(relive, "task", "si", "--tuned")["settings"]["c"] == chosen
     assert cell_of(relive, "task", "si")["n"] == 0
     damaged = next((tmp_path / "runs").glob("*seed1000*/result.json"))
@@ -131,7 +131,7 @@ def test_a_failing_run_is_named_and_the_others_are_kept(
     assert "1 of 2 runs failed, each twice; 1 are in runs" in said.err
     assert said.out == ""
     assert [run.spec.settings["c"] for run in Store(tmp_path / "runs").scan()[0]] == [1.0]
-    assert tuned_of(Store(tmp_path / "runs").scan()[0]) == {}  # nothing is chosen from half a search
+    assert tuned_of(Store(tmp_path / "runs").scan()[0]) == {}  # nothing is chosen from an unfinished search
 
 
 def test_every_search_that_is_missing_is_named_at_once(relive: Command) -> None:
@@ -173,7 +173,7 @@ def test_bad_input_gets_a_clear_message_and_changes_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.usefixtures("no_workers")  # but the command that is interrupted has one
+@pytest.mark.usefixtures("no_workers")  # except the interrupted command, which has one
 @pytest.mark.parametrize("pressed", [0, 0.7])
 def test_ctrl_c_says_what_is_kept_and_the_same_command_goes_on(
     relive: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pressed: float
@@ -195,7 +195,7 @@ def test_ctrl_c_says_what_is_kept_and_the_same_command_goes_on(
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
     end = time.monotonic() + pressed
-    while time.monotonic() < end and process.poll() is None:  # again and again, until Python itself ends
+    while time.monotonic() < end and process.poll() is None:  # repeatedly, until Python itself ends
         process.send_signal(signal.SIGINT)
         time.sleep(0.01)
     out, err = process.communicate(timeout=60)

@@ -1,4 +1,4 @@
-"""``relive predict`` as a user meets it: answers that are the model's own, and what is said of odd samples."""
+"""``relive predict`` as a user sees it: the model's predictions, and messages about odd samples."""
 
 from __future__ import annotations
 
@@ -163,10 +163,10 @@ def test_pictures_are_answered_by_their_names(relive: Command, files: Path) -> N
     model = load(M)
     assert [row[1] for row in rows[1:]] == model.predict(digits(*TASKS["a"])[0]).tolist()
     assert "of 40)" in err
-    _, out, err = relive("predict", M, files / "a" / "1")  # no sub-folders: no labels
+    _, out, err = relive("predict", M, files / "a" / "1")  # no sub-folders, so no labels
     assert out.startswith("file,label\n020.png,")
     assert err == ""
-    assert "of 40)" in relive("predict", M, files / "a.npz")[2]  # numbers there, strings here
+    assert "of 40)" in relive("predict", M, files / "a.npz")[2]  # numbers in the file, strings in the model
 
 
 def test_the_task_is_given_in_task_il(relive: Command, files: Path) -> None:
@@ -190,7 +190,7 @@ def test_the_task_is_given_in_task_il(relive: Command, files: Path) -> None:
     code, _, err = relive("predict", M, files / "b.csv", "--task", "third")
     assert code == 2
     assert "task 'third' was never learned; known tasks: 0, 'second', '007'" in err
-    for name in ("second", "0"):  # a task without a name is asked for by its number
+    for name in ("second", "0"):  # a task without a name is chosen by its number
         code, _, err = relive("fit", M, files / "c.csv", "--task", name, "--again")
         assert code == 2
         assert f"task '{name}' was already learned" in err

@@ -1,4 +1,4 @@
-"""``relive run`` as a user meets it: real processes, exit codes, what stands on stdout and on stderr."""
+"""``relive run`` as a user sees it: real processes, exit codes, stdout and stderr."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ QUICK = ["--dataset", "digits", "--iters", "5"]
 
 
 def start(*arguments: str, cwd: Path, **options: Any) -> subprocess.Popen[str]:
-    """Give a command in a process of its own."""
+    """Run a command in a separate process."""
     command = [sys.executable, "-m", "relive", *arguments]
     return subprocess.Popen(command, cwd=cwd, stderr=subprocess.PIPE, text=True, **options)
 
@@ -49,7 +49,7 @@ def test_a_run_leaves_its_directory(relive: Command, tmp_path: Path) -> None:
     done = relive("run", *QUICK)
     assert done.code == 0, done.err
     assert "average accuracy" in done.out
-    assert "paper" not in done.out  # which has nothing about these digits
+    assert "paper" not in done.out  # which has no results on these digits
     (directory,) = (tmp_path / "runs").iterdir()
     assert {path.name for path in directory.iterdir()} == {
         "spec.json",
@@ -139,7 +139,7 @@ def test_bad_input_gets_a_clear_message_and_changes_nothing(
     relive: Command, tmp_path: Path, arguments: list[str], message: str
 ) -> None:
     done = relive("run", *arguments)
-    assert (done.code, done.out) == (1 if "/dev/null" in message else 2, "")  # where nothing can be written, it fails
+    assert (done.code, done.out) == (1 if "/dev/null" in message else 2, "")  # unwritable: not a usage error
     assert message in done.err
     assert list(tmp_path.iterdir()) == []
 

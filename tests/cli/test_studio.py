@@ -1,4 +1,4 @@
-"""Snapshots from the command line, and the studio as a process: its address, its end, and what it refuses."""
+"""Snapshots from the command line, and the studio as a process: its address, how it ends, and what it refuses."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_the_studio_prints_its_address_and_ends_with_ctrl_c(tmp_path: Path) -> N
     os.kill(server.pid, signal.SIGINT)
     out, err = server.communicate(timeout=60)
     assert (server.returncode, out, err) == (0, "stopped.\n", "")
-    assert not list(tmp_path.iterdir())  # it made nothing
+    assert not list(tmp_path.iterdir())  # it created no files
 
 
 def test_what_the_studio_cannot_do_is_said(relive: Command) -> None:

@@ -1,4 +1,4 @@
-"""Rows of training: one pass over all of them against one pass per head, and inputs asked several things."""
+"""Training rows: one forward pass over all of them against one per head, and inputs shared by several heads."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_weights_sum_to_the_share(sizes: list[int], share: float) -> None:
         assert len(part) == n
         assert part.weight.tolist() == pytest.approx([1 / n] * n)
         assert part.times(share).weight.sum().item() == pytest.approx(share)
-        assert part.weight.tolist() == pytest.approx([1 / n] * n)  # times() leaves the rows as they were
+        assert part.weight.tolist() == pytest.approx([1 / n] * n)  # times() does not change the rows in place
     groups = concat([part.times(share / len(parts)) for part in parts])
     assert len(groups) == sum(sizes)
     assert groups.weight.sum().item() == pytest.approx(share)
@@ -88,7 +88,7 @@ def test_the_loss_of_soft_rows() -> None:
 
 
 def test_shared_inputs_are_the_same_as_repeated_ones() -> None:
-    """LwF: three heads ask about the same four inputs."""
+    """LwF: three heads share the same four inputs."""
     x, W = random(4, INPUTS, name="x"), random(UNITS, INPUTS, name="W").requires_grad_()
     current = hard_rows(x, torch.tensor([4, 5, 5, 4]), head(2), torch.full((4,), 2))
     source = torch.arange(4)

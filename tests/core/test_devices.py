@@ -1,4 +1,4 @@
-"""Every tensor is made where the others are: no GPU is needed to see that, only a device other than the CPU."""
+"""Every tensor is created on the same device: no GPU is needed to check that, only a device other than the CPU."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ NO_LIKELIHOOD = {
     "agem",
     "icarl",
     "offline",
-}  # they generate no input
+}  # they generate no inputs
 
 
 class OneDevice(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Refuses every operation on tensors of two devices; PyTorch's ``meta`` device itself lets some pass."""
+    """Refuses every operation on tensors of two devices; PyTorch's ``meta`` device itself allows some."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         tensors = [t for t in tree_flatten((args, kwargs))[0] if isinstance(t, Tensor) and t.dim()]
@@ -60,7 +60,7 @@ def test_two_devices_are_noticed() -> None:
 def test_every_method_stays_on_its_device(
     method: str, scenario: str, encoder: str, likelihood: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two steps of each of three tasks and what follows them, and a stretch of a stream."""
+    """Two steps of each of three tasks with their ends, and a segment of a stream."""
     tasks = plain.split_tasks()
     layout = scenario_of(scenario, [task.classes for task in tasks])
     learner = Learner(
@@ -75,7 +75,7 @@ def test_every_method_stays_on_its_device(
         device="meta",
         likelihood=likelihood,
     )
-    # a tensor on this device has no numbers: what is read off it, a loss and whether all is finite, is made up
+    # tensors on this device have no values: those that are read, the loss and whether all is finite, are faked
     monkeypatch.setattr(Tensor, "item", lambda self: 0.0)
     monkeypatch.setattr(Tensor, "__bool__", lambda self: True)
     with OneDevice():  # type: ignore[no-untyped-call]

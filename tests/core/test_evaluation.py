@@ -1,4 +1,4 @@
-"""Accuracy counted by hand, and what is read off the accuracy matrix."""
+"""Accuracy counted by hand, and the metrics of the accuracy matrix."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_accuracy(scenario: str) -> None:
             assert accuracy(learner, tasks[k], k, chunk=chunk) == sum(hits) / 8
             assert accuracy(learner, tasks[k], k, limit=5, chunk=chunk) == sum(hits[:5]) / 5
         seen_between |= 0 < sum(hits) < 8
-    assert seen_between, "all right or all wrong: this test would not see much"
+    assert seen_between, "all right or all wrong: this test would detect little"
 
 
 def test_looking_changes_nothing() -> None:

@@ -1,4 +1,4 @@
-"""The training loop: how rows are drawn, how Adam goes on, and that a learner can be put down and taken up again."""
+"""The training loop: how rows are drawn, how Adam's state carries over, and that a learner can be saved and resumed."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_pooled_tasks_know_whose_row_it_is(lengths: list[int], size: int, seed: 
 
 @pytest.mark.parametrize(("method", "scenario"), plain.CELLS)
 def test_weights(method: str, scenario: str) -> None:
-    """Current rows have 1/N of the loss if there is replay, all of it otherwise; together it is 1."""
+    """Current rows weigh 1/N of the loss if there is replay, all of it otherwise; the weights sum to 1."""
     tasks = plain.split_tasks()
     learner = plain.learner_of(method, scenario, tasks)
     replays = method in ("lwf", "dgr", "dgr-distill", "rtf", "bir", "pseudo-rehearsal", "er", "icarl")
@@ -197,7 +197,7 @@ def test_the_seed_decides(method: str) -> None:
 
 
 def test_batches_and_noise_have_a_stream_each() -> None:
-    """So that a method that draws noise sees the same batches as one that draws none."""
+    """So that a method that draws noise gets the same batches as one that draws none."""
     tasks = plain.split_tasks()
     learner, other = (plain.learner_of(method, "class", tasks) for method in ("none", "rtf"))
     assert not torch.equal(learner.batch_rng.get_state(), learner.noise_rng.get_state())
@@ -264,7 +264,7 @@ def test_tasks_that_do_not_follow_on_are_refused() -> None:
     ("n_classes", "per_task", "method", "scenario"),
     [
         *((20, per_task, *cell) for per_task in (2, 5) for cell in plain.CELLS),
-        *(  # not the one with a network for each class, which has no common output layer
+        *(  # except the one with a network for each class, which has no shared output layer
             pytest.param(140, 28, *cell, marks=pytest.mark.slow)
             for cell in plain.CELLS
             if cell[0] != "generative-classifier"
@@ -274,7 +274,7 @@ def test_tasks_that_do_not_follow_on_are_refused() -> None:
 def test_growing_is_as_if_everything_had_been_known_from_the_start(
     method: str, scenario: str, n_classes: int, per_task: int
 ) -> None:
-    """The output layer outgrows its first sixteen units, once by four blocks: the same bits after every task."""
+    """The output layer outgrows its first sixteen units, once by four blocks: bit-identical after every task."""
     tasks = tasks_of("split", plain.tiny_dataset(n_classes=n_classes), n_classes // per_task, seed=0)
     whole, growing = (plain.learner_of(method, scenario, some) for some in (tasks, tasks[:1]))
     for seen in range(1, len(tasks) + 1):
@@ -283,11 +283,11 @@ def test_growing_is_as_if_everything_had_been_known_from_the_start(
         for learner in (whole, growing):
             learner.learn(tasks[:seen], 4)
         ours, theirs = growing.state(), whole.state()
-        parts = method == "generative-classifier"  # what it has got for later classes is not there yet
+        parts = method == "generative-classifier"  # its networks for later classes do not exist yet
         assert ours.keys() <= theirs.keys() if parts else ours.keys() == theirs.keys()
         for name, tensor in ours.items():
             there = theirs[name][: len(tensor)] if tensor.dim() else theirs[name]
-            if name.startswith("method.anchor"):  # where nothing holds, it does not matter where to
+            if name.startswith("method.anchor"):  # with zero importance, the anchor does not matter
                 held = ours[name.replace("anchor", "fisher")] > 0
                 tensor, there = tensor[held], there[held]
             assert torch.equal(tensor, there), (seen, name)
@@ -306,11 +306,11 @@ def test_a_learner_can_be_told_to_stop() -> None:
 
     learner.learn(tasks[:1], 10, on_step)
     assert told == [1, 2, 3]
-    assert learner.method.state(), "the task is finished all the same"
+    assert learner.method.state(), "the task is finished nevertheless"
 
 
 class Wrong(FineTuning):
-    """Returns from a hook what that hook cannot return."""
+    """Returns an invalid value from a hook."""
 
 
 @pytest.mark.parametrize(
@@ -336,7 +336,7 @@ def test_what_a_hook_returns_is_checked_and_the_hook_named(hook: str, value: obj
 
 
 class Decaying(FineTuning):
-    """Adds the gradient of a regulariser in place, as one would write it first."""
+    """Adds the gradient of a regulariser in place, as a first version often does."""
 
     def regularise(self, theta: list[Tensor], gradient: list[Tensor]) -> None:
         for parameter, g in zip(theta, gradient, strict=True):
@@ -357,7 +357,7 @@ def test_hooks_change_gradients_and_parameters_in_place() -> None:
 
 
 class Forgetful(FineTuning):
-    """Keeps samples, and says nothing of them in its state."""
+    """Keeps samples, but not in its state."""
 
     def __init__(self) -> None:
         self.kept: list[tuple[Tensor, int]] = []
@@ -371,14 +371,14 @@ class Forgetful(FineTuning):
 
 
 class Remembering(Forgetful):
-    """Says it."""
+    """Returns them in its state."""
 
     def state(self) -> dict[str, Tensor]:
         return {str(seen): x for x, seen in self.kept}
 
 
 def test_a_method_that_keeps_tensors_out_of_its_state_is_warned_of() -> None:
-    """What a task begins with anew, and what never changes, is no memory."""
+    """Tensors that are reset for each task, or never change, are not memory."""
     tasks = plain.split_tasks()
     scenario = scenario_of("class", [task.classes for task in tasks])
     with pytest.warns(UserWarning, match=r"Forgetful changed kept while learning, but its state\(\) returns not"):

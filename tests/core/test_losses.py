@@ -1,4 +1,4 @@
-"""The appendix's equations against loops over rows and units in float64, and at the ends of the number range."""
+"""The appendix's equations against loops over rows and units in float64, and at the limits of floating point."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_each_row_has_a_temperature_of_its_own() -> None:
 
 
 def test_zeros_for_new_classes_are_the_same_as_appending_them() -> None:
-    """Class-IL: targets over the known units, zeros appended, against a mask over all units there will be."""
+    """Class-IL: targets over the known units, zeros appended, against a mask over all future units."""
     teacher, student = random(5, 6), random(5, 6, seed=1)
     known = torch.tensor([True] * 2 + [False] * 4)
     active = torch.tensor([True] * 4 + [False] * 2).expand(5, 6)

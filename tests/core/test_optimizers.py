@@ -88,7 +88,7 @@ def test_sgd_with_momentum_is_pytorch_s() -> None:
 
 @pytest.mark.parametrize("kind", [Adam, SGD])
 def test_an_optimizer_goes_on_from_its_state_and_with_more_rows(kind: type[Optimizer]) -> None:
-    """What is new in a parameter that has grown starts from nothing; the rest goes on as if it were alone."""
+    """New rows of a grown parameter start with zero state; the others continue as if they were alone."""
     rng = stream(4, "test")
     gradients = [torch.randn(6, 3, generator=rng) for _ in range(4)]
     small, large = torch.zeros(4, 3), torch.zeros(6, 3)

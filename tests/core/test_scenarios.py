@@ -1,4 +1,4 @@
-"""Which units exist, are active, and are the answer: properties over all ways to lay out classes."""
+"""Which units exist, are active, and are the target: properties over all ways to assign classes to tasks."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_every_scenario(classes: Classes) -> None:
             for task in range(seen):
                 units = scenario.units(task).tolist()
                 assert len(set(units)) == len(units) == len(classes[task])  # one unit per class of the task
-                assert set(units) <= active(scenario, task, seen)  # the answer can always be given
+                assert set(units) <= active(scenario, task, seen)  # the target is always active
             flat = [task for group in scenario.groups(seen) for task in group]
             assert sorted(flat) == list(range(seen))  # every task in one group
             for group in scenario.groups(seen):  # whose members compete for the same units
@@ -54,7 +54,7 @@ def test_task_il_has_disjoint_heads(classes: Classes) -> None:
     assert sum(map(len, heads)) == scenario.n_units
     for task in range(n):
         assert set(scenario.units(task).tolist()) == heads[task]
-        assert heads[task] == active(scenario, task, seen=1)  # however many tasks were met
+        assert heads[task] == active(scenario, task, seen=1)  # however many tasks have been learned
     assert scenario.groups(n) == [[task] for task in range(n)]
 
 
@@ -76,11 +76,11 @@ def test_class_il_grows_with_every_task(classes: Classes) -> None:
     n = len(classes)
     assert scenario.n_units == sum(map(len, classes))
     unit_of = {c: u for t, ids in enumerate(classes) for c, u in zip(ids, scenario.units(t).tolist(), strict=True)}
-    assert sorted(unit_of.values()) == list(range(scenario.n_units))  # a unit of its own for every class
+    assert sorted(unit_of.values()) == list(range(scenario.n_units))  # one unit per class
     before: set[int] = set()
     for seen in range(1, n + 1):
         now = active(scenario, 0, seen)
-        assert all(active(scenario, task, seen) == now for task in range(n))  # whoever asks
+        assert all(active(scenario, task, seen) == now for task in range(n))  # the same for every task
         assert now - before == set(scenario.units(seen - 1).tolist())
         assert before <= now
         before = now

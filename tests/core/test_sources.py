@@ -1,4 +1,4 @@
-"""Where rows come from: begin, step and end by hand, tasks together, and streams in which tasks blend."""
+"""Where rows come from: begin, step and end by hand, joint tasks, and streams in which tasks blend."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A web server on this machine that plays a mirror, good or bad."""
+"""A local web server that acts as a mirror, working or broken."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.data.tiny import PACKED
 
 
 class Server:
-    """A mirror on this machine. ``pages`` says what it serves; ``cut`` and ``hang`` how it fails."""
+    """A mirror on this machine. ``pages`` is what it serves; ``cut`` and ``hang`` are how it fails."""
 
     def __init__(self) -> None:
         self.pages = dict(PACKED)

@@ -1,4 +1,4 @@
-"""A data set of one's own, from a file, a folder or a function: all of it is there, and what cannot be is refused."""
+"""User-defined data sets, from a file, a folder or a function: nothing is lost, and invalid ones are refused."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_file_may_have_its_own_test_part(tmp_path: Path, capfd: pytest.Capture
     ("x", "shape", "top", "likelihood"),
     [
         (pictures(), (4, 6, 3), 255, "bernoulli"),
-        (pictures().astype(float), (4, 6, 3), 255, "bernoulli"),  # whole numbers of a picture are bytes
+        (pictures().astype(float), (4, 6, 3), 255, "bernoulli"),  # integers of a picture are bytes
         (pictures(shape=(4, 6, 1)), (4, 6), 255, "bernoulli"),
         (pictures() // 128, (4, 6, 3), 1, "bernoulli"),
         (pictures(shape=(5,)) / 255, (5,), 255, "bernoulli"),
@@ -79,7 +79,7 @@ def test_a_file_may_have_its_own_test_part(tmp_path: Path, capfd: pytest.Capture
 def test_what_inputs_are_taken_for(tmp_path: Path, x: Array, shape: tuple[int, ...], top: int, likelihood: str) -> None:
     data = load_data(save(tmp_path / "my.npz", X=x, y=np.array([0, 1] * 6)), quiet=True)
     assert (data.shape, data.top, data.likelihood) == (shape, top, likelihood)
-    if likelihood == "gaussian":  # standardised only when tasks are made
+    if likelihood == "gaussian":  # standardised only when tasks are created
         np.testing.assert_array_equal(data.train_inputs, np.delete(x, [8, 9], axis=0))
     else:
         assert data.train_inputs.dtype == (np.float32 if (x % 1).any() else np.uint8)
@@ -243,7 +243,7 @@ def test_a_digest_is_of_names_and_contents(tmp_path: Path) -> None:
 
 
 def test_a_data_set_of_an_installed_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Here one that was registered; its digest is checked if its facts have one."""
+    """Here a registered one; its digest is checked if its facts have one."""
     facts = DatasetFacts("small-digits", "Small digits", "relive.data.datasets.digits:load")
     monkeypatch.setitem(DATASETS._own, "small-digits", facts)
     data = load_data("small-digits")

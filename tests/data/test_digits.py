@@ -15,7 +15,7 @@ from relive.data.datasets import digits
 
 @pytest.mark.parametrize("where", ["here", "elsewhere"])
 def test_they_are_scikit_learn_s(where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if where == "elsewhere":  # should a later version keep them in another place
+    if where == "elsewhere":  # in case a later version stores them elsewhere
         elsewhere = ModuleSpec("sklearn", None, origin=str(tmp_path / "__init__.py"))
         monkeypatch.setattr(importlib.util, "find_spec", lambda name: elsewhere)
     data, bunch = digits.load(), load_digits()

@@ -1,4 +1,4 @@
-"""Mirrors and wheels, good and bad: served by a real web server, downloaded by a real pip."""
+"""Mirrors and wheels, valid and broken: served by a real web server, downloaded by a real pip."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_a_server_that_never_answers_is_given_up(server: Server, method: str) ->
 
 
 def test_a_name_that_takes_forever_to_resolve_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The one thing replaced: a resolver that hangs cannot be had for real without being root."""
+    """The only mock: a resolver that really hangs would need root."""
     over = threading.Event()
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: over.wait(30) and [])
     start = time.monotonic()

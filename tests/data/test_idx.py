@@ -1,4 +1,4 @@
-"""IDX files: what is written is read again, and no byte too few, too many or wrong goes unnoticed."""
+"""IDX files: what is written is read back, and a missing, extra or wrong byte is always detected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Split, permuted and rotated: nothing of the data set is lost, doubled or mislabelled on its way into tasks."""
+"""Split, permuted and rotated: no sample is lost, duplicated or mislabelled on its way into tasks."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_split_divides_classes_and_rows(data: Dataset, seed: int, fidelity: Fide
         assert sorted(c for task in tasks for c in task.classes) == list(range(data.n_classes))
         assert [task.names for task in tasks] == [tuple(map(str, task.classes)) for task in tasks]
         assert {task.shape for task in tasks} == {data.train_inputs.shape[1:]}
-        # each row, with its label taken back to the class it stands for, is in one task and once
+        # each row, with its label mapped back to its class, is in exactly one task, once
         train = [row for task in tasks for row in rows_of(task.train, task.classes)]
         test = [row for task in tasks for row in rows_of(task.test, task.classes)]
         assert sorted(train) == rows(data.train_inputs, data.train_labels)
@@ -73,7 +73,7 @@ def test_class_order() -> None:
     shuffled = [order(data, seed, AS_RUN) for seed in range(1, 6)]
     assert in_order not in shuffled
     assert len({tuple(o) for o in shuffled}) == 5
-    assert order(data, 3, AS_RUN) == shuffled[2]  # the seed's own
+    assert order(data, 3, AS_RUN) == shuffled[2]  # the order of that seed
 
 
 @pytest.mark.parametrize(
@@ -118,10 +118,10 @@ def test_permuted_keeps_pictures_and_labels(data: Dataset, n_tasks: int, seed: i
         order = order_of(task)
         if order:
             assert sorted(order) == list(range(side * side))
-            assert task.test.transform is task.train.transform  # tested with the task's own order
+            assert task.test.transform is task.train.transform  # tested with the same permutation
             x = x[:, torch.tensor(order).argsort()]
         assert torch.equal(x, padded(data))
-    assert all(task.train.pixels is tasks[0].train.pixels for task in tasks)  # the memory of one task
+    assert all(task.train.pixels is tasks[0].train.pixels for task in tasks)  # all tasks share the memory of one
 
 
 @given(seed=seeds, fidelity=fidelities)
@@ -140,7 +140,7 @@ def test_permutations_are_the_seed_s_own() -> None:
     data = tiny_dataset()
     assert permutations(tasks_of("permuted", data, 4, 7)) == permutations(tasks_of("permuted", data, 4, 7))
     assert permutations(tasks_of("permuted", data, 4, 7)) != permutations(tasks_of("permuted", data, 4, 8))
-    # more tasks go on where fewer end
+    # the first tasks do not depend on the number of tasks
     assert permutations(tasks_of("permuted", data, 6, 7))[:4] == permutations(tasks_of("permuted", data, 4, 7))
 
 
@@ -184,7 +184,7 @@ def test_unknown_protocol() -> None:
 
 
 def colour(n_classes: int = 4) -> Dataset:
-    """Colour pictures that are wider than high, with named classes."""
+    """Colour pictures, wider than high, with named classes."""
     rng = np.random.default_rng(0)
     labels = np.repeat(np.arange(n_classes), 3)
     train, test = (rng.integers(0, 256, (len(labels), 3, 5, 3), dtype=np.uint8) for _ in range(2))

@@ -1,4 +1,4 @@
-"""Reading one's own tables: CSV and Parquet, and everything that can be wrong with them."""
+"""Reading the user's tables: CSV and Parquet, and everything that can be wrong with them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading one's own arrays: NPZ files, and everything that can be wrong with one."""
+"""Reading the user's arrays: NPZ files, and everything that can be wrong with them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from relive.data.readers.formats import read_any
 
 
 def npy(header: str) -> bytes:
-    """An array of NumPy's format with this header, and nothing in it."""
+    """An array in NumPy's format with this header, and no data."""
     return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode()
 
 

@@ -1,4 +1,4 @@
-"""Reading one's own pictures: folders of them, and everything that can be wrong with one."""
+"""Reading the user's pictures: folders of them, and everything that can be wrong with them."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class TestFolders:
     def test_turned_as_the_camera_noted(self, tmp_path: Path) -> None:
         pixels = np.arange(12, dtype=np.uint8).reshape(3, 4)
         exif = Image.Exif()
-        exif[0x0112] = 6  # to be turned clockwise
+        exif[0x0112] = 6  # rotate clockwise
         Image.fromarray(pixels).save(tmp_path / "a.png", exif=exif)
         samples = read_any(tmp_path, needed=False, image=(4, 3))
         np.testing.assert_array_equal(samples.x.reshape(4, 3), np.rot90(pixels, -1))
@@ -85,7 +85,7 @@ class TestFolders:
         np.testing.assert_array_equal(samples.x.reshape(expected.shape), expected)
 
     def test_damaged_notes_of_a_camera(self, tmp_path: Path) -> None:
-        """Tags of types that they cannot have, and notes that end too early: the picture is whole all the same."""
+        """EXIF tags of impossible types, and truncated ones: the picture itself is intact."""
         pixels = np.arange(12, dtype=np.uint8).reshape(3, 4)
         tags = b"Exif\x00\x00II*\x00" + struct.pack("<IH", 8, 2)
         turned = struct.pack("<HHII", 0x0112, 3, 1, 6)
@@ -118,7 +118,7 @@ class TestFolders:
         deep = np.array([[0, 0x8000], [0xFFFF, 0x0100]], dtype=np.uint16)
         Image.fromarray(deep).save(tmp_path / "a.png")
         glass = np.zeros((2, 2, 4), dtype=np.uint8)
-        glass[0, 0, 3] = 255  # black; the rest is not there
+        glass[0, 0, 3] = 255  # black; the rest is transparent
         Image.fromarray(glass).save(tmp_path / "b.png")
         Image.fromarray(np.full((2, 2), 7, dtype=np.uint8)).convert("P").save(tmp_path / "c.gif")
         samples = read_any(tmp_path, needed=False, image=(2, 2))

@@ -1,4 +1,4 @@
-"""Loading: which place is asked when, what happens to bad files, and what is said when nothing is left."""
+"""Loading: in which order sources are tried, what happens to bad files, and the message when all fail."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.usefixtures("own_cache")
 
 @dataclass(frozen=True)
 class Shelf:
-    """A source that has everything and remembers what it was asked for."""
+    """A source that has everything and records what was requested."""
 
     label: str = "shelf"
     asked: list[str] = field(default_factory=list)
@@ -167,7 +167,7 @@ def test_a_folder_that_cannot_hold_data_is_named_before_anything_is_fetched(tmp_
 
 
 def test_two_processes_may_fetch_at_the_same_time(server: Server, tmp_path: Path) -> None:
-    """The server answers the first download only when both processes have asked for it."""
+    """The server responds to the first download only when both processes have requested it."""
     both = threading.Barrier(2, timeout=20)
     server.on_get = both.wait
     code = (

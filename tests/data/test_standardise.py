@@ -1,4 +1,4 @@
-"""Features are standardised by the first task alone, the same way in all tasks and as the classifier does it."""
+"""Features are standardised with the first task's statistics, the same way in all tasks and as in the classifier."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ N_CLASSES, PER_CLASS = 6, 8
 
 
 def features(shape: tuple[int, ...] = (5,), seed: int = 0) -> Dataset:
-    """Six classes, each around a place of its own, one feature so large that 32 bits would lose what varies."""
+    """Six classes, each around its own centre, one feature so large that float32 would lose its variation."""
     rng = np.random.default_rng(seed)
     y = np.tile(np.arange(N_CLASSES), PER_CLASS)
     x = rng.normal(size=(N_CLASSES, *shape))[y] * 30 + rng.normal(size=(len(y), *shape))
@@ -67,7 +67,7 @@ def test_tasks_with_all_classes_share_one_standardised_copy(protocol: str, shape
     tasks = tasks_of(protocol, data, 3, seed=1)
     assert len({id(task.train.pixels) for task in tasks}) == len({id(task.test.pixels) for task in tasks}) == 1
     x = flat(data.train_inputs)
-    varying = tasks[0].train.pixels.std(0) > 0  # permuted pictures have a margin that does not
+    varying = tasks[0].train.pixels.std(0) > 0  # permuted pictures have a constant margin
     expected = torch.from_numpy((x - x.mean(0)) / x.std(0)).float()
     torch.testing.assert_close(tasks[0].train.pixels[:, varying], expected, atol=1e-5, rtol=1e-5)
     assert not tasks[0].train.pixels[:, ~varying].any()

@@ -1,4 +1,4 @@
-"""Files in folders: damage is named with both digests, and storing happens in one step or not at all."""
+"""Files in folders: damage is reported with both digests, and writes are atomic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures are turned as SciPy turns them, whatever their shape, and what is permuted is all there."""
+"""Pictures are rotated as SciPy rotates them, whatever their shape, and permuting loses nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pictures of how the code is laid out say what is so."""
+"""The architecture pictures match the code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The code on the pages runs, in the order in which a reader meets it, and prints what the page says."""
+"""The code on the pages runs, in the order of the page, and prints what the page shows."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from relive.cli import main
 ROOT = Path(__file__).parents[2]
 PAGES = ["README.md", "docs/tutorial.md", "docs/scenarios.md", "docs/faq.md", "docs/python.md", "docs/extending.md"]
 BLOCK = re.compile(r"(?:<!-- not run: (.*?) -->\n+)?^```(\w+)\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
-POINTS = 3.0  # by how much a percentage may differ: other processors round otherwise, and training amplifies it
+POINTS = 3.0  # by how much a percentage may differ: processors round differently, and training amplifies it
 
 
 class Block(NamedTuple):
     """A block of code on a page."""
 
-    why_not: str  # it is not run, if it is not
+    why_not: str  # the reason why it is not run, if any
     language: str
     text: str
 
@@ -33,7 +33,7 @@ def blocks(page: str) -> list[Block]:
 
 
 def assert_alike(printed: str, written: str) -> None:
-    """Check that words are the same, and numbers about; times and sizes may be any."""
+    """Check that words are the same, and numbers close; times and sizes may differ."""
     number = r"\d+(?:\.\d+)?"
     assert re.sub(number, "#", printed) == re.sub(number, "#", written)
     for ours, theirs in zip(
@@ -51,7 +51,7 @@ def test_a_wrong_figure_is_noticed() -> None:
 
 
 def said(command: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> str:
-    """Give a command in this process, which has torch imported; return what it prints."""
+    """Run a command in this process, which has torch imported; return what it prints."""
     capfd.readouterr()
     monkeypatch.setattr(sys, "argv", ["relive", *command.split()])
     with pytest.raises(SystemExit) as ended:
@@ -74,7 +74,7 @@ def test_the_python_of_a_page_runs_and_prints_what_stands_below_it(
         if block.why_not:
             continue
         if block.language == "python":
-            code = re.sub(r"(iterations|iters)=500\b", r"\1=20", block.text)  # where no figure is given
+            code = re.sub(r"(iterations|iters)=500\b", r"\1=20", block.text)  # if no number is shown
             printed = io.StringIO()
             with contextlib.redirect_stdout(printed):
                 exec(compile(code, f"{page}, block {number}", "exec"), reader)
@@ -83,7 +83,7 @@ def test_the_python_of_a_page_runs_and_prints_what_stands_below_it(
             assert_alike(printed.getvalue(), block.text)
         elif block.language == "console":
             for command, written in re.findall(r"^\$ relive (.*)\n((?:(?!\$ ).*\n)*)", block.text, flags=re.MULTILINE):
-                expected, _, rest = written.partition("…")  # which is any number of lines
+                expected, _, rest = written.partition("…")  # stands for any number of lines
                 shown = said(command, monkeypatch, capfd).splitlines(keepends=True)
                 assert_alike("".join(shown[: len(expected.splitlines())] if rest else shown), expected)
     assert ran

@@ -1,4 +1,4 @@
-"""A store of runs of the test's own."""
+"""An empty store of runs for each test."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Small sweeps for the tests of this folder: specs, stand-ins for a run, drivers as processes, and how to compare.
+"""Small sweeps for the tests of this folder: specs, stand-ins for a run, driver processes, and comparisons.
 
-Nothing here imports torch until it is needed: a worker process that does a stand-in starts in half a second.
+Torch is imported only when needed: a worker process that runs a stand-in starts in half a second.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from relive.experiments.worker import Job, check_versions
 SPEC = RunSpec("split", "class", "none", "digits", 0, 2, 10, 0.001, 16, 8, 2)
 P = ParamSpec("P")
 T = TypeVar("T")
-# Processes that are forked from one which has imported everything: a driver is at work at once.
+# Processes are forked from one that has imported everything: a driver starts at once.
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(
     ["relive.experiments.sweep", "torch._dynamo", "sklearn.datasets", "pytest", "tests.experiments.test_kill"]
@@ -62,7 +62,7 @@ def result_of(spec: RunSpec, versions: dict[str, str] | None = None) -> RunResul
 
 
 def quick(job: Job) -> tuple[dict[str, Any], list[Pictures]]:
-    """Do a run in no time, leaving a line in ``$LOG`` if there is one."""
+    """Finish a run at once, writing a line to ``$LOG`` if it is set."""
     spec = RunSpec.from_json(job.spec)
     if "LOG" in os.environ:
         with open(os.environ["LOG"], "a") as log:
@@ -77,20 +77,20 @@ def slow(job: Job) -> tuple[dict[str, Any], list[Pictures]]:
 
 
 def endless(job: Job) -> tuple[dict[str, Any], list[Pictures]]:
-    """Do the run of seed 2 at once, and others never."""
+    """Finish the run of seed 2 at once, and others never."""
     if job.spec["seed"] != 2:
         time.sleep(600)
     return quick(job)
 
 
 def other_code(job: Job) -> tuple[dict[str, Any], list[Pictures]]:
-    """Be a worker whose source was changed."""
+    """Act as a worker whose source has changed."""
     check_versions({**job.versions, "code": "changed"}, job.versions)
     return quick(job)
 
 
 def first_has_other_code(job: Job) -> tuple[dict[str, Any], list[Pictures]]:
-    """Be changed for the first run of a sweep, and take a while for the others."""
+    """Have changed source for the first run of a sweep, and take a while for the others."""
     if job.spec["seed"] == 5:
         return other_code(job)
     time.sleep(1)
@@ -98,12 +98,12 @@ def first_has_other_code(job: Job) -> tuple[dict[str, Any], list[Pictures]]:
 
 
 def full_disk(job: Job) -> tuple[dict[str, Any], list[Pictures]]:
-    """Be a worker whose checkpoint does not fit."""
+    """Act as a worker whose checkpoint does not fit on the disk."""
     raise StoreError("cannot write to the runs directory: No space left on device")
 
 
 def first_has_full_disk(job: Job) -> tuple[dict[str, Any], list[Pictures]]:
-    """Have no room for the first run of a sweep, and never end the others."""
+    """Have a full disk for the first run of a sweep, and never end the others."""
     if job.spec["seed"] == 5:
         return full_disk(job)
     time.sleep(600)
@@ -118,14 +118,14 @@ def failing(job: Job) -> tuple[dict[str, Any], list[Pictures]]:
 
 
 class AwkwardError(Exception):
-    """An exception that cannot be copied, and so not be sent to another process either."""
+    """An exception that cannot be unpickled, and so not be sent to another process."""
 
     def __init__(self, one: int, two: int) -> None:
         super().__init__("awkward")
 
 
 def awkward(job: Job) -> tuple[dict[str, Any], list[Pictures]]:
-    """Fail in ways that are hard to tell of."""
+    """Fail in ways that are hard to report."""
     if job.spec["seed"] == 1:
         raise AwkwardError(1, 2)
     if job.spec["seed"] == 2:
@@ -144,7 +144,7 @@ def murdered(job: Job) -> tuple[dict[str, Any], list[Pictures]]:
 
 
 def real(job: Job) -> tuple[dict[str, Any], list[Pictures]]:
-    """Do the run for real; leave a line in ``$LOG`` when it begins, and one if it should not have."""
+    """Really do the run; write a line to ``$LOG`` when it begins, and one if it should not have."""
     from relive.experiments.worker import work
 
     name = RunSpec.from_json(job.spec).name
@@ -163,7 +163,7 @@ def real(job: Job) -> tuple[dict[str, Any], list[Pictures]]:
 
 
 class InProcess(Engine):
-    """Does a run at once, here; remembers in what order, and whether it was given up."""
+    """Does a run at once, in this process; records the order, and whether it was abandoned."""
 
     shares_files = True
 
@@ -191,7 +191,7 @@ class InProcess(Engine):
 
 
 def drive(root: Path, todo: list[RunSpec], work: Work, workers: int, log: Path | None = None) -> None:
-    """Be the driver of a sweep; the exit code says whether runs failed."""
+    """Run as the driver of a sweep; the exit code says whether runs failed."""
     if log is not None:
         os.environ["LOG"] = str(log)
     from relive.experiments.engines import LocalEngine
@@ -203,7 +203,7 @@ def drive(root: Path, todo: list[RunSpec], work: Work, workers: int, log: Path |
 
 
 def start_driver(store: Store, todo: list[RunSpec], work: Work, workers: int, log: Path | None = None) -> BaseProcess:
-    """Start a sweep in a process of its own."""
+    """Start a sweep in a separate process."""
     driver = FORKS.Process(target=drive, args=(store.root, todo, work, workers, log))
     driver.start()
     return driver
@@ -221,7 +221,7 @@ def workers_of(driver: int) -> list[int]:
 
 
 def alive(pid: int) -> bool:
-    """Return whether a process is there and not a zombie."""
+    """Return whether a process exists and is not a zombie."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
@@ -229,7 +229,7 @@ def alive(pid: int) -> bool:
 
 
 def until(true: Callable[[], object], seconds: float = 60) -> None:
-    """Wait until something is so."""
+    """Wait until a condition holds."""
     end = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < end, f"not so within {seconds} s"
@@ -240,7 +240,7 @@ def until(true: Callable[[], object], seconds: float = 60) -> None:
 
 
 def bits(store: Store) -> dict[str, Any]:
-    """Return everything in a store that a sweep decides, run by run: all but the times."""
+    """Return everything in a store that a sweep determines, run by run: all but the times."""
     results, damaged = store.scan()
     assert not damaged
     return {result.spec.name: dict(_bits(store, result)) for result in results}

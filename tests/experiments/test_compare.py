@@ -1,4 +1,4 @@
-"""Runs side by side: who is grouped with whom, and the numbers against a computation by hand."""
+"""Runs side by side: how they are grouped, and the numbers against a computation by hand."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def own(seed: int, accuracy: float, method: str = "mine.py:Mine", digest: str = 
 
 
 def test_contents_of_a_file_are_methods_of_their_own() -> None:
-    """What came out before a method was changed is no run of what it is now, and can be told from it."""
+    """Results from before a method's file changed are not runs of the changed method, and have another label."""
     results = [own(seed, 0.5, digest=digest) for digest in ("a" * 12, "b" * 12) for seed in (1, 2)]
     (group,) = side_by_side([*results, own(3, 0.9, digest="b" * 12)])
     assert [(entry.n, own_runs.label(entry, group)) for entry in group.entries] == [
@@ -142,7 +142,7 @@ def test_another_optimizer_is_in_the_title() -> None:
 
 
 def test_an_encoder_that_is_a_method_s_own_divides_nothing() -> None:
-    """What is asked for together stands together with any encoder, and twins are told apart by it."""
+    """Runs requested together are grouped whatever their encoder, which distinguishes otherwise equal ones."""
     own = replace(spec_of("split", "class", "none"), method="analytic", encoder="random")
     (group,) = side_by_side([*runs(), result_of(own)])
     assert [own_runs.label(entry, group) for entry in group.entries] == ["Analytic", "None", "RtF", "SI"]
@@ -176,11 +176,11 @@ def test_seed_0_among_others_is_noted() -> None:
     in_order = result_of(spec_of("split", "class", "rtf", 0), 0.9)
     assert own_runs.IN_ORDER in own_runs.as_markdown(side_by_side([*runs(), in_order])[0])
     assert own_runs.IN_ORDER not in own_runs.as_markdown(side_by_side(runs())[0])
-    assert own_runs.IN_ORDER not in own_runs.as_markdown(side_by_side([in_order])[0])  # with nothing to mix it up with
+    assert own_runs.IN_ORDER not in own_runs.as_markdown(side_by_side([in_order])[0])  # with nothing to confuse it with
 
 
 def test_time_is_the_processor_s() -> None:
-    """A run that had half of a core took twice as long, but not more of the processor."""
+    """A run with half of a core takes twice the wall time, but the same CPU time."""
     spec = spec_of("split", "class", "rtf")
     for share, shown in ((0.5, "50"), (None, "–")):
         (group,) = side_by_side([result_of(spec, seconds=100.0, share=share)])

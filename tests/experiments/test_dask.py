@@ -58,7 +58,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")  # Dask's own
 
 
 class Cluster:
-    """A scheduler, workers by name, and a client of the test's own."""
+    """A scheduler, workers by name, and the test's client."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -66,7 +66,7 @@ class Cluster:
         self.client: Any = None
 
     def open(self) -> None:
-        """Start the scheduler, and have a client."""
+        """Start the scheduler, and connect a client."""
         self.start_scheduler()
         self.client = Client(self.address, set_as_default=False)
 
@@ -103,7 +103,7 @@ class Cluster:
         return {info["name"]: address for address, info in workers.items()}
 
     def status(self, name: str) -> str:
-        """Return what the scheduler says of a worker."""
+        """Return a worker's status at the scheduler."""
         workers = self.client.sync(self.client.scheduler.identity)["workers"].values()
         return next((str(info["status"]) for info in workers if info["name"] == name), "")
 
@@ -113,7 +113,7 @@ class Cluster:
         return [name for name, address in self.workers().items() if processing.get(address)]
 
     def events(self, kind: str) -> list[str]:
-        """Return what workers have said."""
+        """Return the events that workers have logged."""
         return [event[kind] for _, event in self.client.get_events(TOPIC) if kind in event]
 
     def close(self) -> None:
@@ -122,7 +122,7 @@ class Cluster:
         for process in self.processes.values():
             process.kill()
             process.wait()
-        gc.collect()  # sockets that Dask has not closed, while warnings of them are ignored
+        gc.collect()  # sockets that Dask has not closed, while warnings about them are ignored
 
 
 @pytest.fixture(scope="module")
@@ -154,7 +154,7 @@ class TestCluster:
             elif len(killed) == 1 and status.done:
                 killed.append(({"a", "b"} - set(killed)).pop())
                 cluster.kill(killed[1])
-                cluster.join("c")  # now nobody is there, and runs wait for it
+                cluster.join("c")  # there is no worker now, and runs wait for it
 
         with DaskEngine(cluster.address) as engine:
             status = Sweep(todo, Store(tmp_path / "dask"), engine, note=notes.append).run(watch)
@@ -188,7 +188,7 @@ class TestCluster:
     def test_code_and_data_of_your_own_are_sent(
         self, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Workers have neither the files nor their folder; another content is another run."""
+        """Workers have neither the files nor their folder; changed contents are another run."""
         monkeypatch.chdir(tmp_path)
         todo: list[RunSpec] = []
         here = Store(tmp_path / "here")
@@ -233,7 +233,7 @@ class TestCluster:
             assert mine
 
     def test_a_worker_without_relive_is_left_alone(self, cluster: Cluster, tmp_path: Path) -> None:
-        """It cannot read the setup that waits for it, and its nanny keeps it there, closing for ever."""
+        """It cannot unpickle the setup sent to it, and its nanny keeps it there, closing for ever."""
         broken = tmp_path / "path" / "relive"
         broken.mkdir(parents=True)
         (broken / "__init__.py").write_text("raise ImportError('no relive here')")
@@ -266,7 +266,7 @@ class TestCluster:
 
 
 def _looked_for_data() -> tuple[list[str], int]:
-    """Return the data sets that this process was given, and how many it has looked for itself."""
+    """Return the data sets that this process was sent, and how many it has looked up itself."""
     return sorted(name for name, _ in worker._Process.data), worker._load.cache_info().misses
 
 
@@ -325,9 +325,9 @@ while True:
 
 
 def test_a_scheduler_that_was_started_again_is_not_waited_for(tmp_path: Path) -> None:
-    """Dask's client connects to the new one by itself, which has never heard of what the old one was given.
+    """Dask's client reconnects to the new one, which does not know the runs that the old one was given.
 
-    It leaves sockets open when it does: hence a process of its own.
+    It leaves sockets open when it does: hence a separate process.
     """
     cluster = Cluster(tmp_path)
     driver = None

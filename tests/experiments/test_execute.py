@@ -1,4 +1,4 @@
-"""A run is a function of its spec: the same bits whatever else happens, and whenever it is interrupted."""
+"""A run is a function of its spec: bit-identical whatever else happens, and whenever it is interrupted."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def spec_of(method: str, scenario: str = "task", **changes: Any) -> RunSpec:
 
 
 class Recorder(Observer):
-    """Remembers what was done, and stops a run as Ctrl-C does: when a task begins (iteration 0) or within it."""
+    """Records what was done, and stops a run as Ctrl-C does: when a task begins (iteration 0) or within it."""
 
     def __init__(self, task: int = -1, iteration: int = 0) -> None:
         self.at = task, iteration
@@ -67,7 +67,7 @@ class Bits:
     losses: dict[tuple[int, int], float]
 
     def goes_on_as(self, whole: Bits, first: int) -> bool:
-        """Whether this is the same run, taken up again at task ``first``."""
+        """Whether this is the same run, resumed at task ``first``."""
         losses = {step: loss for step, loss in whole.losses.items() if step[0] >= first}
         return (self.result, self.samples, self.losses) == (whole.result, whole.samples, losses)
 
@@ -81,7 +81,7 @@ def bits_of(spec: RunSpec, data: Dataset | None, checkpoint: FileCheckpoint | No
 
 
 def disturb(tiny: Dataset) -> None:
-    """Do what must not matter."""
+    """Change global state that must not matter."""
     torch.manual_seed(int(np.random.default_rng().integers(1000)))
     torch.rand(3)
     np.random.seed(7)  # noqa: NPY002
@@ -176,7 +176,7 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
     "other bytes": lambda path: path.write_bytes(b"\x00\xff" * 500),
     "text": lambda path: path.write_text("{}"),
     "no header": lambda path: save_file(load_file(path), path),
-    "a header that is no object": lambda path: rewrite(path, lambda header: [1]),
+    "a header that is not an object": lambda path: rewrite(path, lambda header: [1]),
     "a header without identity": lambda path: rewrite(
         path, lambda header: {name: v for name, v in header.items() if name != "identity"}
     ),

@@ -1,4 +1,4 @@
-"""Kill -9 at random moments: nothing is lost, nothing is done twice, and the bits are those of an undisturbed run."""
+"""Kill -9 at random moments: nothing is lost or done twice, and results are bit-identical to undisturbed runs."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def kill(process: BaseProcess) -> None:
 
 
 class Murder:
-    """Sweeps that are killed, and what is known of them."""
+    """Sweeps that are killed, and what is known about them."""
 
     def __init__(self, store: Store, log: Path) -> None:
         self.store, self.log = store, log
@@ -71,7 +71,7 @@ class Murder:
         return driver
 
     def strike(self, driver: BaseProcess) -> None:
-        """Kill somebody, somewhen: the driver one time in five."""
+        """Kill a process at a random moment: the driver one time in five."""
         time.sleep(self.rng.uniform(0, 0.6))
         workers = workers_of(driver.pid or 0)
         if sum(self.kills.values()) % 5 == 4:
@@ -83,7 +83,7 @@ class Murder:
             os.kill(self.rng.choice(workers), signal.SIGKILL)
 
     def finish(self) -> None:
-        """Let a driver do what is left; a run that was killed twice under one driver needs another."""
+        """Let a driver finish; a run that was killed twice under one driver needs another."""
         for _ in range(2):
             driver = start_driver(self.store, self.specs, real, 2, self.log)
             driver.join()
@@ -113,7 +113,7 @@ def test_a_sweep_that_is_killed_twenty_times(tmp_path: Path, digits: Dataset) ->
 
 
 class Told(Observer):
-    """Notes the tasks that begin."""
+    """Records the tasks that begin."""
 
     def __init__(self, log: Path) -> None:
         self.log = log
@@ -160,7 +160,7 @@ def test_a_run_that_is_killed_goes_on_with_the_same_bits(
 
 
 class TestCheckpoint:
-    """A checkpoint that is not to be trusted is not used: the run begins anew, and ends with the same bits."""
+    """An untrustworthy checkpoint is not used: the run starts over, and ends bit-identically."""
 
     @pytest.fixture
     def checkpoint(self, tmp_path: Path, digits: Dataset) -> FileCheckpoint:

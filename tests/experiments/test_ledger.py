@@ -1,4 +1,4 @@
-"""A ledger gives back what was put into it, counts each run once, and never reads a damaged line as a number."""
+"""A ledger returns what was stored, counts each run once, and never reads a damaged line as a result."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_a_damaged_copy_elsewhere_is_no_obstacle(tmp_path: Path) -> None:
     path = Store(tmp_path / "old").save(RUNS[0], []) / RESULT
     path.write_bytes(path.read_bytes()[:-5])
     store = Store(tmp_path / "runs", (tmp_path / "old",))
-    assert store.load(RUNS[0].spec) is None  # it is done again
+    assert store.load(RUNS[0].spec) is None  # so that it is repeated
     assert len(store.scan()[1]) == 1
 
 

@@ -1,4 +1,4 @@
-"""Runs on data sets and protocols of one's own: the same bits anywhere, and never on what was changed meanwhile."""
+"""Runs on user-defined data sets and protocols: bit-identical anywhere, and never on data changed meanwhile."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def test_the_digest_does_not_depend_on_the_process_or_the_order() -> None:
 
 
 def test_equal_specs_have_one_digest() -> None:
-    """9 and 9.0 are the same strength, and the command line always says 9.0."""
+    """9 and 9.0 are the same strength, and the command line always gives 9.0."""
     whole = make_spec("split", "task", "ewc", settings={"lam": 9}, learning_rate=1)
     real = make_spec("split", "task", "ewc", settings={"lam": 9.0}, learning_rate=1.0)
     assert whole == real
@@ -148,7 +148,7 @@ def test_an_unknown_fidelity_choice() -> None:
 
 
 def test_a_missing_fidelity_choice() -> None:
-    """What a file does not say must not be guessed."""
+    """A missing choice must not be guessed."""
     values = SPEC.to_json()
     some = {name: value for name, value in values["fidelity"].items() if name != "fisher_labels"}
     with pytest.raises(InputError, match="fisher_labels"):
@@ -176,7 +176,7 @@ def test_names_with_a_hint(name: str, value: Any, nearest: str) -> None:
 
 
 def test_a_stored_spec_may_name_what_is_not_installed_here() -> None:
-    """Results of other machines, with their own methods, protocols and data sets, are still results."""
+    """Results from other machines, with methods, protocols and data sets of their own, are still results."""
     values = SPEC.to_json() | {"protocol": "theirs", "method": "their.module:Method", "dataset": "their data"}
     spec = RunSpec.from_json(values)
     assert spec.name.startswith("theirs-class-Method-their-data-seed")
@@ -225,7 +225,7 @@ def test_a_spec_keeps_its_settings_whatever_happens_to_the_dictionary() -> None:
 
 
 def test_the_settings_of_a_spec_are_frozen_too() -> None:
-    """Or a run could use other settings than its digest and its directory say."""
+    """Otherwise a run could use other settings than its digest and its directory."""
     spec = make_spec("split", "class", "si")
     settings: Any = spec.settings
     with pytest.raises(TypeError):
@@ -281,7 +281,7 @@ def test_a_result_as_json() -> None:
 
 
 def test_the_encoder_came_later() -> None:
-    """A spec of the paper's encoder is written as before there were others, so its digest stays."""
+    """A spec of the paper's encoder is written as before encoders could be chosen, so its digest stays."""
     assert "encoder" not in SPEC.to_json()
     other = make_spec("split", "class", "si", seed=3, encoder="conv")
     assert other.to_json() == SPEC.to_json() | {"encoder": "conv"}

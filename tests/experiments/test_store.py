@@ -1,4 +1,4 @@
-"""Run directories: whole or not there, never a damaged number, one owner at a time."""
+"""Run directories: complete or absent, never a damaged number, one owner at a time."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ class TestResults:
     def test_a_result_that_cannot_be_read_is_not_damaged(self, store: Store) -> None:
         path = store.save(result_of(SPEC), []) / RESULT
         path.unlink()
-        path.mkdir()  # reading it is an error, for root too
+        path.mkdir()  # reading it is an error, even for root
         with pytest.raises(StoreError, match=r"result.json cannot be read: Is a directory"):
             Sweep([SPEC], store, InProcess(), work=quick).run()
         assert path.is_dir()
@@ -192,7 +192,7 @@ class TestWriting:
             (path / f".{name}.abc.tmp").touch()
         (path / CHECKPOINT).touch()
         store.tidy(SPEC)
-        assert sorted(p.name for p in path.iterdir()) == [CHECKPOINT, "spec.json"], "the run is not done: it goes on"
+        assert sorted(p.name for p in path.iterdir()) == [CHECKPOINT, "spec.json"], "the run is not done: it resumes"
         store.save(result_of(SPEC), [])
         assert sorted(p.name for p in path.iterdir()) == [RESULT, "spec.json"]
 
@@ -221,12 +221,12 @@ class TestWriting:
             Sweep(specs(3), store, engine, work=quick).run()
         assert engine.ended
         with store.lease(specs(3)[2]) as mine:
-            assert mine, "it has let go of its leases"
+            assert mine, "it has released its leases"
 
 
 @contextmanager
 def disk_full_after(size: int) -> Iterator[None]:
-    """Let no file grow beyond a size: writes fail as on a full disk, with another word."""
+    """Let no file grow beyond a size: writes fail as on a full disk, with another error."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:
@@ -236,7 +236,7 @@ def disk_full_after(size: int) -> Iterator[None]:
 
 
 def hold(root: Path, pipe: Connection) -> None:
-    """Take the lease, say whether it was to be had, and wait to be killed."""
+    """Try to take the lease, report whether it was free, and wait to be killed."""
     with Store(root).lease(SPEC) as mine:
         pipe.send(mine)
         pipe.recv()
@@ -248,7 +248,7 @@ class TestLease:
             with store.lease(SPEC) as second, store.lease(replace(SPEC, seed=1)) as other:
                 assert (first, second, other) == (True, False, True)
             with store.lease(SPEC) as third:
-                assert not third, "who did not get it has not given it back either"
+                assert not third, "a process that did not get it has not released it either"
         with store.lease(SPEC) as fourth:
             assert fourth
         assert not (store.directory(SPEC) / LEASE).exists()
@@ -285,13 +285,13 @@ class TestLease:
 
 
 def test_many_results_load_quickly(store: Store) -> None:
-    """Ten thousand in 3 s is 0.3 ms each; benchmarks/sweep_overhead.py measures that many."""
+    """Ten thousand in 3 s is 0.3 ms each; benchmarks/sweep_overhead.py measures ten thousand."""
     for spec in specs(1000):
         path = store.directory(spec)
         path.mkdir(parents=True)
         (path / RESULT).write_bytes(to_bytes(signed(result_of(spec).to_json())))
     times = []
-    for _ in range(5):  # the fastest is the one with the least beside it
+    for _ in range(5):  # the fastest is the least disturbed
         start = time.process_time()
         results, damaged = store.scan()
         times.append(time.process_time() - start)

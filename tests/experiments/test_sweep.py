@@ -1,4 +1,4 @@
-"""Sweeps: done runs are skipped, failures are told and do not spread, nothing is done twice, nobody is left behind."""
+"""Sweeps: done runs are skipped, failures are reported and do not spread, nothing is done twice, no process is left."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from tests.experiments.small import (
 
 @pytest.fixture
 def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where stand-ins note the seeds that they did."""
+    """Where stand-ins log the seeds that they did."""
     monkeypatch.setenv("LOG", str(tmp_path / "log"))
     (tmp_path / "log").touch()
     return tmp_path / "log"
@@ -124,7 +124,7 @@ class TestOrder:
 
     def test_what_was_there_of_a_run_under_way_is_told_apart_too(self, store: Store) -> None:
         class GoesOn(InProcess):
-            """Is in the middle of a run's second task when first asked."""
+            """Is in the middle of a run's second task at the first query."""
 
             step = 4
 
@@ -186,7 +186,7 @@ class TestFailures:
         job = Sweep(specs(6), store, engine, work=first_has_other_code)
         with pytest.raises(VersionsDiffer):
             job.run()
-        assert len(done(store)) == 1  # the one beside it; of the other four none was begun
+        assert len(done(store)) == 1  # the one running alongside; none of the other four was started
         assert job.status.failures == []
 
     def test_a_full_disk_does_not_wait_for_the_runs_under_way(self, store: Store, engine: LocalEngine) -> None:
@@ -197,7 +197,7 @@ class TestFailures:
 
     @pytest.mark.parametrize("kind", ["versions", "disk"])
     def test_what_would_fail_every_run_stops_at_once(self, store: Store, engine: LocalEngine, kind: str) -> None:
-        """Code that changed under the sweep, or a full disk, must not use up the runs that are left."""
+        """Code that changed during the sweep, or a full disk, must not fail the remaining runs."""
         work, error = {"versions": (other_code, VersionsDiffer), "disk": (full_disk, StoreError)}[kind]
         job = Sweep(specs(6), store, engine, work=work)
         with pytest.raises(error):
@@ -267,7 +267,7 @@ class TestLocalEngine:
             return len(list(Path("/proc/self/fd").iterdir())), threading.active_count()
 
         with LocalEngine(1) as engine:
-            engine.submit(abs, -1).result()  # multiprocessing keeps a process of its own from the first start on
+            engine.submit(abs, -1).result()  # multiprocessing keeps a helper process from the first start on
         before = resources()
         with LocalEngine(2) as engine:
             assert engine.submit(abs, -1).result() == 1
@@ -284,7 +284,7 @@ class TestLocalEngine:
         engine.shutdown()
 
     def test_ctrl_c_is_the_drivers_to_handle(self) -> None:
-        """A terminal sends it to the workers too, also while they start."""
+        """A terminal sends it to the workers too, even while they start."""
         script = "from relive.experiments.engines import LocalEngine as E; import os, signal\n"
         script += "with E(1) as engine:\n future = engine.submit(abs, -1)\n"
         script += " os.kill(engine._workers[0].process.pid, signal.SIGINT)\n assert future.result() == 1\n"
@@ -316,7 +316,7 @@ class TestTwoSweeps:
 
 class TestEndings:
     def test_an_interrupt_ends_the_workers_and_keeps_what_is_finished(self, store: Store) -> None:
-        driver = start_driver(store, specs(3), endless, 1)  # it ends the longest run, 2, and never the next, 1
+        driver = start_driver(store, specs(3), endless, 1)  # it finishes the longest run, 2, and never the next, 1
         until(lambda: done(store) == [2] and (store.directory(specs(3)[1]) / LEASE).exists())
         (worker,) = workers_of(driver.pid or 0)
         os.kill(driver.pid or 0, signal.SIGINT)
@@ -331,7 +331,7 @@ class TestEndings:
         driver = start_driver(store, specs(3), endless, 2)
         until(lambda: len(workers_of(driver.pid or 0)) == 2)
         workers = workers_of(driver.pid or 0)
-        os.kill(driver.pid or 0, signal.SIGKILL)  # they have just begun to start, and must notice nevertheless
+        os.kill(driver.pid or 0, signal.SIGKILL)  # they have only begun to start, and must still notice
         driver.join()
         until(lambda: not any(map(alive, workers)), seconds=30)
         with store.lease(specs(3)[1]) as mine:

@@ -1,4 +1,4 @@
-"""Try every fault: ``python -m tests.faults --output faults.json``; ``--sample N`` takes N of each operation's."""
+"""Try every fault: ``python -m tests.faults --output faults.json``; ``--sample N`` tries N per operation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LONGEST = 400  # calls of one kind, far more than any operation makes
 
 
 def every(operation: Operation, tried: Tried) -> None:
-    """Try every fault at every call, until the operation ends by itself."""
+    """Try every fault at every call, until the operation completes."""
     for call in CALLS:
         for what in actions(call, operation):
             for n in range(1, LONGEST):
@@ -41,8 +41,8 @@ def some(operation: Operation, tried: Tried, n: int, rng: random.Random) -> None
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, help="where to write what was tried, as JSON")
-    parser.add_argument("--sample", type=int, help="how many faults of each operation; all if not given")
-    parser.add_argument("--only", help="the operation whose name has this in it")
+    parser.add_argument("--sample", type=int, help="how many faults per operation; all if not given")
+    parser.add_argument("--only", help="only operations whose name contains this")
     options = parser.parse_args()
     try:
         check_available()

@@ -1,6 +1,6 @@
-"""Disturb a process at one of its system calls with strace, and look at what is left.
+"""Inject a fault into one of a process's system calls with strace, and check what is left.
 
-Python and torch take seconds to start, so this process imports everything once, and a fork of it is disturbed.
+Python and torch take seconds to start, so this process imports everything once, and faults go into a fork of it.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ CALLS = {
     "list": "getdents64",
 }
 ERRORS = {"EIO": "error=EIO", "ENOSPC": "error=ENOSPC", "EINTR": "error=EINTR", "KILL": "signal=KILL"}
-LIE = {"LIE": "retval=1"}  # it says that one byte was written, and none was
-PATIENCE = 60.0  # seconds that strace may take to attach, and a disturbed process to end
-FOUND = Path("found")  # what an operation finds, to be copied for each fault
+LIE = {"LIE": "retval=1"}  # it reports that one byte was written, though none was
+PATIENCE = 60.0  # seconds that strace may take to attach, and a process with a fault to end
+FOUND = Path("found")  # the initial state of an operation, copied for each fault
 
 
 class HarnessError(Exception):
@@ -57,7 +57,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a disturbed process ended: whether the fault was met, the exit code, and what it said on stderr."""
+    """How a process with a fault ended: whether the fault was reached, the exit code, and its stderr."""
 
     met: bool
     code: int
@@ -74,7 +74,7 @@ def actions(call: str, operation: Operation) -> dict[str, str]:
 
 
 def disturbed(operation: Operation, fault: Fault | None) -> Outcome:
-    """Fork, let the child act with a fault, or give the next command without one; return how it ended."""
+    """Fork, let the child act with a fault, or run the next command without one; return how it ended."""
     go, release = os.pipe()
     child = os.fork()
     if child == 0:
@@ -93,7 +93,7 @@ def disturbed(operation: Operation, fault: Fault | None) -> Outcome:
 
 
 def _act(act: Callable[[], int], go: int) -> None:
-    """Be the child: act once the tracer is there, and leave nothing to this process's own end."""
+    """Run as the child: act once the tracer is attached, and skip this process's own cleanup."""
     code = 99
     try:
         signal.alarm(int(PATIENCE))
@@ -101,7 +101,7 @@ def _act(act: Callable[[], int], go: int) -> None:
         err = os.open("../stderr", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         os.dup2(out, 1)
         os.dup2(err, 2)
-        select.select([go], [], [])  # a call that is not among those disturbed
+        select.select([go], [], [])  # a call that no fault applies to
         code = act()
     except BaseException:
         os.write(2, traceback.format_exc().encode(errors="replace"))
@@ -123,7 +123,7 @@ def _attached(child: int, fault: Fault, operation: Operation) -> subprocess.Pope
 
 
 def check_available() -> None:
-    """Refuse to begin where there is no strace, or it may not trace."""
+    """Raise an error if strace is missing or may not trace."""
     if shutil.which("strace") is None:
         raise HarnessError("strace is not installed: apt-get install strace")
     done = subprocess.run(
@@ -136,7 +136,7 @@ def check_available() -> None:
 
 
 def problems_after(operation: Operation, fault: Fault, outcome: Outcome) -> Iterator[str]:
-    """Yield what is wrong after a fault: with what is there, with how it was told, and with the next command."""
+    """Yield what is wrong after a fault: with the files, with the error message, and with the next command."""
     if "Traceback" in outcome.said or outcome.code == 99:
         yield f"a traceback: {outcome.said[-2000:]}"
     if outcome.code < 0 and outcome.code != -signal.SIGKILL:
@@ -144,9 +144,9 @@ def problems_after(operation: Operation, fault: Fault, outcome: Outcome) -> Iter
     try:
         state = operation.state()
         if outcome.code == 0 and state != NEW:
-            yield "it said that all is well, and nothing is stored"
+            yield "it reported success, but nothing is stored"
     except Exception as error:
-        yield f"what is there is not whole: {error!r}"
+        yield f"what is stored is incomplete: {error!r}"
     again = disturbed(operation, None)
     if again.code != 0:
         yield f"the next command fails with {again.code}: {again.said[-500:]}"
@@ -155,7 +155,7 @@ def problems_after(operation: Operation, fault: Fault, outcome: Outcome) -> Iter
         if operation.state() != NEW:
             yield "the next command has no effect"
     except Exception as error:
-        yield f"after the next command, what is there is not whole: {error!r}"
+        yield f"after the next command, what is stored is incomplete: {error!r}"
     if operation.left():
         yield f"left behind: {operation.left()}"
 
@@ -170,7 +170,7 @@ class Tried:
 
 
 def prepared(operation: Operation, home: Path) -> None:
-    """Make what an operation finds, once, and go to where it is to act."""
+    """Create an operation's initial state, once, and change to its directory."""
     shutil.rmtree(home, ignore_errors=True)
     (home / "work").mkdir(parents=True)
     os.chdir(home / "work")
@@ -179,7 +179,7 @@ def prepared(operation: Operation, home: Path) -> None:
     os.dup2(nowhere, 2)
     try:
         operation.find()
-        operation.act()  # so that all is imported
+        operation.act()  # so that everything is imported
         clear()
         operation.find()
     finally:
@@ -189,7 +189,7 @@ def prepared(operation: Operation, home: Path) -> None:
 
 
 def attempt(operation: Operation, fault: Fault, tried: Tried) -> bool:
-    """Try one fault; return whether it was met before the operation ended by itself."""
+    """Try one fault; return whether it was reached before the operation completed."""
     clear()
     shutil.copytree(Path("..") / FOUND, ".", dirs_exist_ok=True)
     outcome = disturbed(operation, fault)

@@ -1,4 +1,4 @@
-"""What is disturbed: commands and writers, what they find, and what may be there after them."""
+"""Where faults are injected: commands and writers, their initial state, and the states they may leave."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ OLD, NEW = "old", "new"
 
 
 def relive(*words: str) -> int:
-    """Give a command in this process, and return its exit code."""
+    """Run a command in this process, and return its exit code."""
     sys.argv = ["relive", *words]
     try:
         main()
@@ -57,13 +57,13 @@ def write_table(path: Path, *labels: str) -> None:
 class Operation(ABC):
     """Something that writes. All of it happens in the working directory.
 
-    ``find`` makes what it finds, ``act`` is what is disturbed and returns an exit code, ``state`` returns whether what
-    is there is as before or as after, and raises if it is neither. ``go_on`` is the next command, which finds any of
-    both and leads to ``NEW``.
+    ``find`` creates the initial state, ``act`` is where faults are injected and returns an exit code, ``state`` returns
+    whether the files are the old or the new ones, and raises if they are neither. ``go_on`` is the next command, which
+    starts from either state and leads to ``NEW``.
     """
 
     name: str
-    checked = True  # whether what it writes is read back before it takes the place of what was there
+    checked = True  # whether what it writes is read back before it replaces the old file
 
     @abstractmethod
     def find(self) -> None: ...
@@ -78,12 +78,12 @@ class Operation(ABC):
         return self.act()
 
     def left(self) -> list[str]:
-        """Return what is left that should not be, after acting again undisturbed."""
+        """Return leftovers, after acting again without a fault."""
         return [str(path) for path in Path().rglob("*.tmp")]
 
 
 class FirstFit(Operation):
-    """``relive fit`` of a model that is not there yet."""
+    """``relive fit`` of a new model."""
 
     name = "fit, new model"
 
@@ -191,7 +191,7 @@ class Result(Operation):
 
 
 class Checkpoint(Operation):
-    """The state of a run after a task, in place of the one after the task before."""
+    """The state of a run after a task, replacing the one after the task before."""
 
     name = "checkpoint"
 
@@ -242,7 +242,7 @@ class Ledger(Operation):
         return NEW if SPEC.name in found else OLD
 
     def left(self) -> list[str]:
-        return []  # nobody holds a ledger: what a killed writer left is not removed by another
+        return []  # a ledger has no lock: what a killed writer left is not removed by another
 
 
 class DataCache(Operation):
@@ -271,7 +271,7 @@ class DataCache(Operation):
         return NEW
 
     def left(self) -> list[str]:
-        return []  # what a killed writer left goes an hour later
+        return []  # what a killed writer left is removed an hour later
 
 
 OPERATIONS: list[Operation] = [

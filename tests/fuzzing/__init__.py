@@ -1,1 +1,1 @@
-"""Files and command lines as nobody wrote them: every one is taken or refused, and nothing crashes."""
+"""Malformed files and command lines: every one is accepted or refused, and nothing crashes."""

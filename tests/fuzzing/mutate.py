@@ -1,4 +1,4 @@
-"""Damage that knows the structure of what it damages."""
+"""Structure-aware mutations."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ VALUES: list[Any] = [
 
 
 def of_json(value: Any, rng: Random) -> Any:
-    """Return JSON values with one to three things in them changed."""
+    """Return JSON values with one to three changes."""
     value = copy.deepcopy(value)
     for _ in range(rng.choice([1, 1, 1, 2, 3])):
         place, key = _somewhere(value, rng)
@@ -43,7 +43,7 @@ def of_json(value: Any, rng: Random) -> Any:
 
 
 def _somewhere(value: Any, rng: Random) -> tuple[Any, Any]:
-    """Return a container in the value, however deep, and a key of it."""
+    """Return a container in the value, at any depth, and one of its keys."""
     places = []
     stack = [value]
     while stack:
@@ -55,7 +55,7 @@ def _somewhere(value: Any, rng: Random) -> tuple[Any, Any]:
 
 
 def of_bytes(raw: bytes, rng: Random, interesting: int | None = None) -> bytes:
-    """Return bytes with some changed, cut out, repeated or put in; most of it in the first so many."""
+    """Return bytes with some changed, removed, repeated or inserted, mostly in the first ``interesting``."""
     damaged = bytearray(raw)
     for _ in range(rng.choice([1, 1, 2, 5])):
         if not damaged:
@@ -78,7 +78,7 @@ def of_bytes(raw: bytes, rng: Random, interesting: int | None = None) -> bytes:
 
 
 def of_arrays(arrays: dict[str, Array], rng: Random) -> dict[str, Array]:
-    """Return named arrays of which one or two are others: in values, shape, type or name, or not there."""
+    """Return named arrays with one or two changed in values, shape, type or name, or removed."""
     arrays = dict(arrays)
     for _ in range(rng.choice([1, 1, 2])):
         name = rng.choice(sorted(arrays))

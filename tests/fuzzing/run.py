@@ -1,4 +1,4 @@
-"""The loop: make a case, feed it, keep what fails."""
+"""The loop: generate a case, feed it, keep it if it fails."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class HungError(Exception):
 
 @dataclass
 class Count:
-    """How many cases there were of a target, and which failed."""
+    """How many cases of a target there were, and which failed."""
 
     cases: int = 0
     refused: int = 0
@@ -35,7 +35,7 @@ class Count:
 
 
 def fuzz(folder: Path, cases: int, seed: str = "0", only: str | None = None) -> dict[str, Count]:
-    """Feed every target with its share of so many cases."""
+    """Feed every target its share of the cases."""
     counts = {}
     for kind in TARGETS:
         if only is not None and kind.name != only:
@@ -72,7 +72,7 @@ def feed(target: Target, case: bytes, count: Count) -> None:
 
 @contextmanager
 def quiet(folder: Path) -> Iterator[None]:
-    """Be in a folder, without warnings, and end what hangs."""
+    """Work in a folder, without warnings, and interrupt what hangs."""
 
     def hung(*_: object) -> None:
         raise HungError(f"more than {PATIENCE} s")

@@ -1,4 +1,4 @@
-"""What is damaged: small models of every kind, results, tables, pictures."""
+"""The inputs to damage: small models of every kind, results, tables, pictures."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def taken_apart(raw: bytes, folder: Path) -> tuple[dict[str, Any], dict[str, Arr
 
 
 def put_together(header: Any, arrays: dict[str, Array]) -> bytes:
-    """Return the file of a header and arrays, whatever they are, with the digest that they have."""
+    """Return the file of any header and arrays, with a matching digest."""
     metadata = {"format": KIND, "version": str(VERSION), "header": json.dumps(header)}
     whole = {name: array.copy() for name, array in arrays.items()}
     metadata["sha256"] = digest_of(whole, metadata)
@@ -77,12 +77,12 @@ def put_together(header: Any, arrays: dict[str, Array]) -> bytes:
 
 
 def resigned(values: dict[str, Any]) -> bytes:
-    """Return a result's file with the digest that it has, whatever is in it."""
+    """Return a result's file with a matching digest, whatever its contents."""
     from relive.experiments.resultfile import to_bytes
 
     try:
         return to_bytes(values | {"sha256": hashlib.sha256(to_bytes(values)).hexdigest()})
-    except UnicodeEncodeError:  # half a letter, which no file can hold but escaped
+    except UnicodeEncodeError:  # a lone surrogate, which only an escape can represent
         return json.dumps(values).encode()
 
 

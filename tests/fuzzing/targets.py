@@ -1,4 +1,4 @@
-"""What is fed with damaged input: a maker of cases, and what takes them. Only ``ReliveError`` may come out."""
+"""Fuzzing targets: each generates cases and consumes them. Only ``ReliveError`` may be raised."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from relive.methods.catalogue import METHODS
 from tests.fuzzing import mutate, seeds
 from tests.report.fake import result_of
 
-LARGE = 10_000  # features of a model that are not asked about
+LARGE = 10_000  # models with more features are not queried
 
 
 class Target(ABC):
@@ -46,7 +46,7 @@ class Target(ABC):
 
     name: ClassVar[str]
     ending: ClassVar[str]  # of a case's file in the corpus
-    share: ClassVar[int]  # of 100 cases, how many are its own
+    share: ClassVar[int]  # of 100 cases
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -57,11 +57,11 @@ class Target(ABC):
 
     @abstractmethod
     def take(self, case: bytes) -> None:
-        """Take a case; raises ``ReliveError`` if it is refused, and anything else only if relive is wrong."""
+        """Consume a case; raises ``ReliveError`` if it is refused, and anything else only if relive has a bug."""
 
 
 class Models(Target):
-    """Model files: bytes changed at random; headers and tensors changed with a digest that is right again."""
+    """Model files: bytes changed at random; headers and tensors changed with a corrected digest."""
 
     name, ending, share = "models", ".safetensors", 60
 
@@ -112,7 +112,7 @@ class Models(Target):
 
 
 class Results(Target):
-    """Results with a digest that is right, as another machine may send them."""
+    """Results with a correct digest, as another machine may send them."""
 
     name, ending, share = "results", ".json", 18
 
@@ -253,7 +253,7 @@ class Folders(Target):
 
 
 class CommandLines(Target):
-    """Commands with options as nobody should give them, as JSON lists of words."""
+    """Commands with bad options, as JSON lists of words."""
 
     name, ending, share = "commands", ".json", 4
     values: ClassVar = (
@@ -310,7 +310,7 @@ class CommandLines(Target):
 
 
 def _given(words: list[str], home: Path) -> tuple[int, str]:
-    """Give a command in this process; return its exit code, and what it printed."""
+    """Run a command in this process; return its exit code, and what it printed."""
     before, argv, here = (sys.stdout, sys.stderr), sys.argv, os.getcwd()
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, encoding="utf-8", write_through=True)

@@ -1,4 +1,4 @@
-"""Everything that ever failed, and some cases that are new; ``make fuzz`` makes 20,000."""
+"""Every case that ever failed, and some new ones; ``make fuzz`` generates 20,000."""
 
 from __future__ import annotations
 
@@ -25,5 +25,5 @@ def test_damaged_input_is_taken_or_refused(tmp_path: Path) -> None:
     assert {name: count.failed for name, count in counts.items() if count.failed} == {}
     assert sum(count.cases for count in counts.values()) >= 590
     for name in ("models", "results"):
-        assert counts[name].taken, "some are whole enough to be used"
+        assert counts[name].taken, "some are intact enough to be accepted"
         assert counts[name].refused

@@ -1,4 +1,4 @@
-"""Small models of every kind, learned once for each test process."""
+"""Small models of every kind, trained once per test process."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from relive.methods.domains import Domains
 
 Array = npt.NDArray[Any]
 CELLS = [(m, s) for m, facts in METHODS.items() for s in facts.scenarios if not facts.needs_earlier_tasks]
-TORCH_ONLY = {"generative-classifier"}  # computed by torch, whatever else
+TORCH_ONLY = {"generative-classifier"}  # always computed by torch
 CLOSED_FORMS = ("ncm", "slda", "analytic", "discriminant", "domains")
 PIXELS, DIGITS = load_digits(return_X_y=True)
-TASKS = ((0, 1), (2, 3), (1, 4))  # a class comes again
+TASKS = ((0, 1), (2, 3), (1, 4))  # a class returns
 
 
 def samples(likelihood: str) -> Array:
@@ -43,7 +43,7 @@ def learned(
     shape: Any = None,
     **more: Any,
 ) -> ContinualClassifier:
-    """Return a model that has learned three small tasks, with labels that are strings, and a class yet to come."""
+    """Return a model that has learned three small tasks, with string labels, and one class still to come."""
     settings = (
         {"numbers": 3e4} if method in ("analytic", "discriminant", "domains") else None
     )  # fewer features than samples
@@ -65,7 +65,7 @@ def learned(
 
 
 def questions(model: ContinualClassifier, n: int = 200) -> tuple[Array, Any]:
-    """Return samples to ask about, and the task of each where it is to be given."""
+    """Return test samples, and the task of each where it must be given."""
     x = samples(model.features_.likelihood)[-n:]
     return x, [f"t{i % 3}" for i in range(n)] if model.scenario == "task" else None
 
@@ -84,7 +84,7 @@ class Doubled(Features):
 
 
 def rounding(model: ContinualClassifier, x: Array, task: Any) -> Array:
-    """How far torch's float32 is off at most where logits are large and cancel: closed forms, against float64."""
+    """Bound on torch's float32 error where logits are large and cancel: closed forms, against float64."""
     if model.learner_.method.takes_steps:
         return np.zeros(1)
     exact = copy.deepcopy(model)

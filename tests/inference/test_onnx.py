@@ -1,4 +1,4 @@
-"""ONNX files give the answers of the estimator in onnxruntime, for every method that can be exported."""
+"""ONNX files give the estimator's predictions in onnxruntime, for every method that can be exported."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_labels_of_every_kind(labels: Any, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_every_operator_is_used_by_some_model(tmp_path: Path) -> None:
-    """What no model needs is not there."""
+    """There is no operator that no model needs."""
     models = [learned(method, scenario, "gaussian") for method, scenario in SUPPORTED]
     models += [learned("none", "class", encoder="conv", shape=(8, 8))]
     models += [learned("analytic", "class", encoder="random", shape=(8, 8))]

@@ -1,4 +1,4 @@
-"""Answers without torch are those of the estimator, for every method, scenario, likelihood and encoder."""
+"""Predictions without torch equal the estimator's, for every method, scenario, likelihood and encoder."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_wide_rows_go_along_their_axes(method: str, tmp_path: Path) -> None:
     x = rng.normal(0, 1, (3, 600))[y] + rng.normal(0, 9, (300, 600))
     model = ContinualClassifier(method, settings={"numbers": 1.5e5}).partial_fit(x, y)
     assert "encoder.axes" in " ".join(model.learner_.state())
-    x = rng.normal(0, 9, (200, 600))  # of no class: answers are not sure
+    x = rng.normal(0, 9, (200, 600))  # of no class: predictions are uncertain
     found = predictor_of(saved(model, tmp_path / "model")).predict_proba(x)
     assert (found.max(1) < 0.9).any()
     assert (abs(found - model.predict_proba(x)) <= 1e-5 + rounding(model, x, None)).all()
@@ -89,7 +89,7 @@ def test_domains_that_are_told_apart_answer_as_with_torch(scenario: str, tmp_pat
     model, y = ContinualClassifier("domains", scenario, settings={"numbers": 2e4}), np.arange(700) % 2
     patterns = rng.normal(0, 1, (3, 2, 30))
     asked = []
-    for k, pattern in enumerate((patterns[0], patterns[1], patterns[0])):  # the third is of the first's domain
+    for k, pattern in enumerate((patterns[0], patterns[1], patterns[0])):  # the third belongs to the first's domain
         x = pattern[y] + rng.normal(0, 0.3, (700, 30))
         model.partial_fit(x, y + 2 * k * (scenario == "class"), task=k)
         asked.append(x[:40])
@@ -214,7 +214,7 @@ def test_a_header_that_lies_is_refused(change: dict[str, Any], tmp_path: Path) -
     ],
 )
 def test_arrays_that_lie_are_refused(method: str, name: str, tmp_path: Path) -> None:
-    """Other shapes, types, values than a model can have, or none at all: never an answer, never another error."""
+    """Impossible shapes, types or values, or missing arrays: never a prediction, never another error."""
     import torch
 
     path = saved(learned(method, "task"), tmp_path / "model")

@@ -54,7 +54,7 @@ def test_settings_are_the_constructor_s(name: str) -> None:
     arguments = inspect.signature(cls).parameters.values()
     assert facts.defaults == {argument.name: argument.default for argument in arguments}
     made = cls(**facts.defaults)
-    assert {key: getattr(made, key) for key in facts.defaults} == facts.defaults  # stored as they are
+    assert {key: getattr(made, key) for key in facts.defaults} == facts.defaults  # stored unchanged
     for setting in facts.settings:
         assert setting.low <= setting.default <= setting.high
         assert setting.explain

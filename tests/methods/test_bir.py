@@ -1,4 +1,4 @@
-"""Brain-inspired replay against the equations written out: a prior per class, gates, and replay that is even."""
+"""Brain-inspired replay against the equations written out: a prior per class, gates, and balanced replay."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def generative_row(theta: plain.Theta, x: Tensor, epsilon: Tensor, odds: dict[in
 @pytest.mark.parametrize("scenario", ["task", "domain", "class"])
 @pytest.mark.parametrize("fidelity", FIDELITIES.values(), ids=FIDELITIES)
 def test_loss_and_gradient(fidelity: Fidelity, scenario: str) -> None:
-    """Six classes, two in each of three tasks; class number c is of task c // 2 and position c % 2."""
+    """Six classes, two in each of three tasks; class c belongs to task c // 2, at position c % 2."""
     tasks = plain.split_tasks()
     targets: Literal["mean", "sum"] = "mean" if fidelity is AS_RUN else "sum"
     layout = plain.Layout.of(scenario, tasks)
@@ -83,7 +83,7 @@ def test_loss_and_gradient(fidelity: Fidelity, scenario: str) -> None:
                     said, owner = plain.logits(teacher, row[None]), c // 2
                     known = layout.columns(owner, k)
                     soft = (said[0, known] / 2).softmax(0).tolist()
-                    # which classes the teacher's units stand for: all of them, or the two of the row's task
+                    # the classes of the teacher's units: all of them, or the two of the row's task
                     stands_for = range(2 * k) if scenario == "class" else (2 * owner, 2 * owner + 1)
                     own = plain.logits(theta, row[None])
                     replayed = replayed + layout.replay_rows(own, said, owner, seen, targets)[0]
@@ -131,7 +131,7 @@ def test_units_stand_for_the_classes_of_a_row_s_task() -> None:
     assert classes.count(domain) == 4
     assert classes.numbers(domain, 1).tolist() == [2, 0, 3]
     table = classes.of_units(domain, 2)
-    assert table[:, :3].tolist() == [[0, 1, 3], [2, 0, 3]]  # task 0 has no third class: it is that of the other
+    assert table[:, :3].tolist() == [[0, 1, 3], [2, 0, 3]]  # task 0 has no third class: it is the other task's
     assert classes.of_units(scenario_of("class", tasks), 2)[0, :4].tolist() == [0, 1, 2, 3]
     assert classes.of_units(scenario_of("task", tasks), 2)[1, 2:5].tolist() == [2, 0, 3]
 

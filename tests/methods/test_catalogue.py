@@ -1,4 +1,4 @@
-"""One catalogue: what it says is so, it needs no torch, and whatever a user brings gets into it."""
+"""The catalogue: its facts are true, it needs no torch, and user-defined methods are added to it."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_facts_that_a_class_says() -> None:
         facts.check_scenario("class")
     with pytest.raises(InputError, match="at least 1 and at most 5"):
         facts.check_settings({"lam": 6})
-    assert facts_of(EWC) is METHODS["ewc"]  # a child's facts are its own
+    assert facts_of(EWC) is METHODS["ewc"]  # a subclass does not change its parent's facts
 
 
 def test_a_setting_is_a_number_with_a_default() -> None:
@@ -162,7 +162,7 @@ def test_the_example_replays_what_it_kept() -> None:
 
 
 def test_a_file_that_imports_another_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It cannot be found; and where it is found all the same, its changes are not noticed, and that is said."""
+    """The other file cannot be found; where it is found anyway, its changes are not recorded, and a warning says so."""
     (tmp_path / "beside_it.py").write_text("from relive import Method\n")
     (tmp_path / "asking.py").write_text("from beside_it import Method\nclass Mine(Method):\n    'Mine.'\n")
     (tmp_path / "missing.py").write_text("import nowhere_to_be_found\n")

@@ -1,4 +1,4 @@
-"""Closed forms against explicit computations on all data at once, and what sums promise: no order matters."""
+"""Closed forms against explicit computations on all data at once, and independence of the order of samples."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def task_of(x: Tensor, label: Tensor) -> Task:
 
 
 def taught(method: str, parts: Sequence[tuple[Tensor, Tensor]], scenario: str = "class", **settings: float) -> Learner:
-    """Return a learner that has learned these samples, a task each; the first one does not scale the features."""
+    """Return a learner that has learned these samples, a task each, without feature scaling by the first one."""
     tasks = [task_of(*part) for part in parts]
     layout = scenario_of(scenario, [task.classes for task in tasks])
     learner = Learner(make_method(method, **settings), layout, N_INPUTS, hidden=20)
@@ -75,7 +75,7 @@ def test_nearest_mean_is_the_nearest_mean() -> None:
     means = torch.stack([x[label == c].double().mean(0) for c in range(4)])
     nearest = torch.cdist(x.double(), means).argmin(1)
     assert torch.equal(scores(learner, x).argmax(1), nearest)
-    assert 0.5 < (nearest == label).double().mean() < 1, "a problem that is neither trivial nor hopeless"
+    assert 0.5 < (nearest == label).double().mean() < 1, "a problem that is neither trivial nor unsolvable"
 
 
 @pytest.mark.parametrize("shrinkage", [0.01, 0.3, 0.9])
@@ -84,7 +84,7 @@ def test_slda_is_bayes_rule_with_a_shrunken_covariance(shrinkage: float) -> None
     found = scores(taught("slda", [(x, label)], shrinkage=shrinkage), x)
     data, y = x.double().numpy(), label.numpy()
     within = sum(np.cov(data[y == c].T, bias=True) * (y == c).sum() for c in range(4)) / len(y)
-    target = np.diag(np.cov(data.T, bias=True).diagonal())  # of all samples: what a feature's scale is
+    target = np.diag(np.cov(data.T, bias=True).diagonal())  # of all samples: the scale of each feature
     shrunk = within + shrinkage / (1 - shrinkage) * target
     log_p = np.stack(
         [multivariate_normal(data[y == c].mean(0), shrunk).logpdf(data) + np.log((y == c).mean()) for c in range(4)], 1
@@ -135,7 +135,7 @@ def test_on_the_axes_of_wide_inputs_it_is_half_of_one() -> None:
 def linear_and_gaussian(
     h: np.ndarray[tuple[int, int], np.dtype[np.float64]], label: Tensor, p: int, weight: float
 ) -> Tensor:
-    """Return the log-probabilities of four classes, the Gaussians being of the first p features."""
+    """Return the log-probabilities of four classes, with Gaussians of the first p features."""
     y = label.numpy()
     z, n = h[:, :p], len(y)
     own = [np.cov(z[y == c].T, bias=True) for c in range(4)]
@@ -172,7 +172,7 @@ def large_pictures(shape: tuple[int, ...], hidden: int, rng: torch.Generator) ->
 
 
 def test_the_evidence_is_the_marginal_likelihood(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Against the density of the targets themselves, whose covariance is made sample by sample; two classes."""
+    """Against the density of the targets, whose covariance is computed sample by sample; two classes."""
     monkeypatch.setattr(ridge, "FLOOR", 0.0)
     rng = stream(0, "evidence")
     x = torch.randn(40, N_INPUTS, generator=rng)
@@ -184,7 +184,7 @@ def test_the_evidence_is_the_marginal_likelihood(monkeypatch: pytest.MonkeyPatch
     for strength in (1e-3, 1e-2, 0.1, 1.0, 10.0):
         found.append(fit(Scaled.of(sums), strength).misfit)
         K = torch.eye(n, dtype=torch.float64) + z @ z.T / (n * strength)
-        best_variance = y @ torch.linalg.solve(K, y) / n  # the noise with the largest likelihood
+        best_variance = y @ torch.linalg.solve(K, y) / n  # the noise variance of maximum likelihood
         density = multivariate_normal(np.zeros(n), (best_variance * K).numpy()).logpdf(y.numpy())
         expected.append(-2 * float(density))
     differences = np.diff(found) - np.diff(expected)
@@ -195,7 +195,7 @@ def test_the_evidence_is_the_marginal_likelihood(monkeypatch: pytest.MonkeyPatch
 
 
 def test_cross_validation_is_the_error_of_leaving_out_with_an_even_leverage() -> None:
-    """Against residuals and leverages computed sample by sample; it decides where samples are many."""
+    """Against residuals and leverages computed sample by sample; it is the criterion with many samples."""
     rng = stream(0, "cross-validation")
     x = torch.randn(200, N_INPUTS, generator=rng)
     label = (x[:, 0] + 1.5 * torch.randn(200, generator=rng) > 0).long()
@@ -232,7 +232,7 @@ def test_neither_the_order_of_tasks_nor_of_samples_matters(method: str, scenario
 
 @pytest.mark.parametrize("method", METHODS)
 def test_any_division_into_tasks_equals_one_fit(method: str) -> None:
-    """One class at a time, classes that come again, and one sample at a time."""
+    """One class at a time, classes that return, and one sample at a time."""
     x, label = samples()
     whole = scores(taught(method, [(x, label)]), x)
     by_class = [(x[label == c], label[label == c]) for c in (2, 0, 3, 1)]
@@ -243,7 +243,7 @@ def test_any_division_into_tasks_equals_one_fit(method: str) -> None:
 
 
 def test_in_domain_il_a_class_may_look_different_in_every_domain() -> None:
-    """Two domains in which the classes lie the other way round: one mean per class could tell nothing."""
+    """Two domains with swapped classes: one mean per class could not separate them."""
     rng = stream(0, "domains")
     label = torch.arange(200) % 2
     sign = 2.0 * label - 1

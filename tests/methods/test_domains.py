@@ -1,4 +1,4 @@
-"""A closed form per domain against the plain closed forms of each domain's samples, and when a domain begins."""
+"""A closed form per domain against plain closed forms on each domain's samples, and when a new domain begins."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ N_INPUTS = 6
 
 
 def inputs(label: Tensor, turned: bool, rng: torch.Generator) -> Tensor:
-    """Return samples whose first three inputs tell the class; the others tell the domain, in which classes swap."""
+    """Return samples whose first three inputs give the class and the others the domain, in which classes swap."""
     x = torch.randn(len(label), N_INPUTS, generator=rng)
     sign = (2.0 * label - 1) * (-1.0 if turned else 1.0)
     x[:, :3] += 1.5 * sign.unsqueeze(1)
@@ -59,7 +59,7 @@ def domains_of(learner: Learner) -> list[list[int]]:
 
 
 def four_tasks() -> list[Task]:
-    """Two domains, each met twice with other samples."""
+    """Two domains, each learned twice with other samples."""
     return [task_of((2 * k, 2 * k + 1), turned, seed=k) for k, turned in enumerate((False, True, False, True))]
 
 
@@ -100,14 +100,14 @@ def test_its_probabilities_are_those_of_the_domains_times_those_of_the_classes_i
     learner, x = taught(tasks, "class"), between()
     assert domains_of(learner) == [[0, 2], [1, 3]]
     log_p = log_p_of_domains(tasks, x)
-    assert ((log_p.exp() > 0.05) & (log_p.exp() < 0.95)).any(), "some inputs could be of either"
+    assert ((log_p.exp() > 0.05) & (log_p.exp() < 0.95)).any(), "some inputs could belong to either"
     found = learner.logits(x, 0)[:, :8].log_softmax(1).double()
     for k, members in enumerate(((0, 2), (1, 3))):
         form = form_with_the_numbers_of_a_domain([tasks[t] for t in members], "class")
         in_domain = form.logits(x, 0)[:, :4].log_softmax(1).double()
         units = [2 * t + c for t in members for c in (0, 1)]
         expected = log_p[:, k : k + 1] + in_domain
-        likely = expected > -25  # what is less likely than that is not asked
+        likely = expected > -25  # less likely ones are not compared
         torch.testing.assert_close(found[:, units][likely], expected[likely], rtol=1e-3, atol=1e-3)
 
 
@@ -122,7 +122,7 @@ def test_in_domain_il_a_unit_adds_up_what_speaks_for_it_in_every_domain() -> Non
     torch.testing.assert_close(learner.logits(x, 0)[:, :2].softmax(1).double(), expected, rtol=1e-3, atol=1e-4)
     for task in tasks:
         right = (learner.predict(task.test.pixels, 0) == task.test.labels).double().mean()
-        assert right > 0.98, "though the classes lie the other way round"
+        assert right > 0.98, "though the classes are swapped"
 
 
 def test_in_task_il_the_task_says_which_domain_it_is() -> None:
@@ -168,7 +168,7 @@ def test_few_samples_of_a_known_domain_join_it() -> None:
 
 
 def test_a_task_that_lies_within_a_wide_domain_joins_it() -> None:
-    """All its samples are likelier by themselves, but some of the domain's samples would be taken for its own."""
+    """Its samples are likelier under their own Gaussian, but so are some of the domain's samples."""
     rng = stream(0, "narrow")
     label = torch.arange(2000) % 2
     wide, narrow = (Examples(scale * torch.randn(2000, 1, generator=rng), label) for scale in (1.0, 0.02))
@@ -190,7 +190,7 @@ def test_samples_drawn_from_the_gaussians_have_their_means_and_variances() -> No
 
 
 def test_a_task_that_comes_in_pieces_stays_in_its_domain() -> None:
-    """As in a stream without boundaries: a later piece is not judged again."""
+    """As in a stream without boundaries: a later piece is not assigned again."""
     tasks = four_tasks()[:2]
     learner = Learner(make_method("domains", **SETTINGS), scenario_of("class", [(0, 1), (2, 3)]), N_INPUTS)
     pieces = [Part(0, tasks[0].train), Part(1, tasks[1].train), Part(0, tasks[1].train), Part(1, tasks[0].train)]
@@ -249,7 +249,7 @@ def test_random_weights_are_kept_once() -> None:
 
 @pytest.mark.parametrize(("numbers", "n_inputs"), [(3e4, 20), (1e6, 1024)])
 def test_each_domain_keeps_no_more_numbers_than_allowed(numbers: float, n_inputs: int) -> None:
-    """Apart from the one encoder that they begin with; all that is in a file is counted."""
+    """Apart from the shared first encoder; everything in a file is counted."""
     rng = stream(0, "wide")
     tasks = []
     for k in range(2):

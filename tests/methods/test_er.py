@@ -1,4 +1,4 @@
-"""Methods that keep samples: what the buffer keeps, experience replay and A-GEM against their equations."""
+"""Methods that keep samples: the buffer's contents, experience replay and A-GEM against their equations."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_gem_s_step_is_the_nearest_one_that_does_not_raise_the_kept_samples_lo
     assert isinstance(method, AGEM)
     turned = 0
     for k, task in enumerate(tasks):
-        seen, kept = k + 1, method.buffer_.x.clone()  # eight samples: each batch of eight has them all
+        seen, kept = k + 1, method.buffer_.x.clone()  # eight samples: each batch of eight has all of them
         for step in plain.record(learner, tasks[:seen], 6):
             theta, x = plain.double(step.theta), step.current.x
             loss = layout.current_loss(plain.logits(theta, x), k, plain.labels_of(task, x), seen)
@@ -79,7 +79,7 @@ def test_room_is_given_in_turns() -> None:
         assert len(buffer) == 8
         counts = buffer.number.bincount().tolist()
         assert counts == [[3, 3, 2], [2, 2, 1, 1, 1, 1]][k]
-    for number in range(6):  # the lowest ranks of each class
+    for number in range(6):  # of each class, the lowest ranks
         k, label = divmod(number, 3)
         own = sorted(ranks[k][tasks[k].train.labels == label].tolist())
         kept = sorted(buffer.rank[buffer.number == number].tolist())
@@ -97,7 +97,7 @@ def test_turns_of_classes_of_any_size() -> None:
 
 
 def test_a_class_that_comes_in_parts_keeps_a_uniform_sample_of_all_of_it() -> None:
-    """Rows of the first half and of the second are kept equally often: 800 draws, four standard deviations."""
+    """Rows of both halves are kept equally often: 800 draws, four standard deviations."""
     task = plain.split_tasks(1)[0]
     scenario = scenario_of("class", [task.classes] * 2)
     halves = [task.train.take(torch.arange(27)), task.train.take(torch.arange(27, 54))]

@@ -1,4 +1,4 @@
-"""EWC and online EWC against the paper's equations with a Fisher information made one sample at a time."""
+"""EWC and online EWC against the paper's equations with a Fisher information computed one sample at a time."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_online_ewc_has_one_decaying_term(scenario: str, fidelity: Fidelity) -> 
             loss = layout.current_loss(
                 plain.logits(theta, step.batch.x), k, plain.labels_of(task, step.batch.x), seen=k + 1
             )
-            factor = gamma / 2 if fidelity is AS_RUN else 1  # the code: ½, and γ once more
+            factor = gamma / 2 if fidelity is AS_RUN else 1  # the code: ½, and another γ
             penalty = lam * factor * plain.pull(theta, running, anchor) if k else torch.tensor(0.0)
             plain.check(step, theta, loss, penalty)
             shares.append((penalty / loss).item())
@@ -85,7 +85,7 @@ def test_fisher_choices_one_by_one(labels: str, divisor: str) -> None:
 
 @given(seed=st.integers(0, 999), n_tasks=st.integers(1, 6))
 def test_the_sum_of_the_terms_is_one_term(seed: int, n_tasks: int) -> None:
-    """The gradient of what is kept, against the sum over the tasks in float64; some parameters with F = 0."""
+    """The gradient of the stored quadratic, against the sum over the tasks in float64; some parameters with F = 0."""
     rng, lam, learner = stream(seed, "test"), 3.0, plain.learner_of("ewc", "class", plain.split_tasks())
     method = EWC(lam)
     method.problem = learner.method.problem
@@ -115,7 +115,7 @@ def test_the_sum_of_the_terms_is_one_term(seed: int, n_tasks: int) -> None:
 
 
 def test_one_term_is_as_exact_as_the_sum_where_the_penalty_is_strong() -> None:
-    """With λ = 1e7 parameters move by so little that a minimum rounded to float32 would be off by part of that."""
+    """With λ = 1e7 parameters move so little that rounding the minimum to float32 would be a visible part of it."""
     lam, rng, learner = 1e7, stream(0, "test"), plain.learner_of("ewc", "class", plain.split_tasks())
     method, theta, terms = EWC(lam), list(learner.net.parameters()), []
     method.problem = learner.method.problem
@@ -176,7 +176,7 @@ def test_memory_does_not_grow() -> None:
 
 
 def test_state_keeps_the_order_of_many_tensors() -> None:
-    """More than ten of a kind, so that "10" must not come before "2"."""
+    """More than ten of a kind, so that "10" would sort before "2"."""
     many = [torch.full((1,), float(i)) for i in range(12)]
     ewc, online = EWC(), OnlineEWC()
     ewc.fisher_, ewc.anchor_ = many, [t.double() - 100 for t in many]

@@ -1,4 +1,4 @@
-"""A VAE for every class: its loss written out, its likelihood by integration, and that nothing else moves."""
+"""A VAE for every class: its loss written out, its likelihood by integration, and that no other parameter changes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def vaes(learner: Learner) -> VAEPerClass:
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_loss_and_gradient(scenario: str) -> None:
-    """Every row through the VAE of its class, in the order in which noise is drawn: class by class."""
+    """Every row through the VAE of its class, in the order of the noise: class by class."""
     tasks = plain.split_tasks()
     learner = plain.learner_of("generative-classifier", scenario, tasks, **SMALL)
     for k, task in enumerate(tasks):
@@ -80,7 +80,7 @@ def test_the_answer_is_the_class_that_finds_the_input_most_likely(scenario: str)
             assert p.shape[1] == 2 * seen
             said = learner.predict(x, k)
             for row, unit in zip(p, said.tolist(), strict=True):
-                if scenario == "domain":  # a unit stands for its classes together
+                if scenario == "domain":  # a unit combines its classes
                     assert unit == int(row[1::2].logsumexp(0) > row[::2].logsumexp(0))
                 elif scenario == "task":
                     assert unit == 2 * k + int(row[2 * k : 2 * k + 2].argmax())

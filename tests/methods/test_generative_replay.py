@@ -22,7 +22,7 @@ LATENT = 5
 
 
 def prefix(method: str) -> str:
-    """Where the generator's parameters are: DGR's generator is a network of its own."""
+    """Prefix of the generator's parameters: DGR's generator is a separate network."""
     return "" if method == "rtf" else "vae."
 
 
@@ -75,7 +75,7 @@ def test_loss_and_gradient(method: str, fidelity: Fidelity, scenario: str) -> No
 
 @pytest.mark.parametrize("method", ["dgr", "dgr-distill"])
 def test_one_step_for_both_networks_is_a_step_for_each(method: str) -> None:
-    """Two networks with an optimizer each, given the same rows, end where the joint one ends."""
+    """Two networks, each with its optimizer, given the same rows, end where the joint one ends."""
     tasks, rate = plain.split_tasks(), 0.01
     learner = plain.learner_of(method, "class", tasks, learning_rate=rate)
     start = plain.parameters(learner.net)
@@ -141,7 +141,7 @@ def test_hard_and_soft_targets(fidelity: Fidelity) -> None:
             assert set(rows.temperature.tolist()) == {2.0}
             assert set(rows.scale.tolist()) == {1.0 if fidelity is AS_RUN else 4.0}
         torch.testing.assert_close(rows.target[:, :2].double(), expected, rtol=1e-4, atol=1e-6)
-        assert not rows.target[:, 2:].any()  # zeros for the current task's classes and those to come
+        assert not rows.target[:, 2:].any()  # zeros for the current and future tasks' classes
         assert rows.active.tolist() == [[True] * 4 + [False] * 12] * 8
 
 

@@ -19,7 +19,7 @@ def unit_length(x: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_loss_and_gradient(scenario: str) -> None:
-    """A yes or no for every active unit: from the label, or from the old network for what it knows."""
+    """A binary target for every active unit: from the label, or from the old network for the classes it knows."""
     tasks = plain.split_tasks()
     layout, learner = plain.Layout.of(scenario, tasks), plain.learner_of("icarl", scenario, tasks, budget=10)
     for k in range(len(tasks)):

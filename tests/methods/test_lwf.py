@@ -36,7 +36,7 @@ def test_loss_and_gradient(scenario: str, targets: Literal["mean", "sum"]) -> No
 
 
 def test_the_teacher_does_not_learn() -> None:
-    """At the first step of a task the student is the teacher; later it is not, and the targets stay."""
+    """At the first step of a task the student equals the teacher; later it differs, and the targets stay."""
     tasks = plain.split_tasks()
     learner = plain.learner_of("lwf", "domain", tasks)
     learner.learn(tasks[:1], 5)

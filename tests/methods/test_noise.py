@@ -1,4 +1,4 @@
-"""Noise on sums: as much as promised, never the same twice, and no sample counts for more than r."""
+"""Noise on sums: of the documented size, never the same twice, and no sample's norm exceeds r."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_the_repaired_covariance_is_the_nearest_that_can_be() -> None:
     same = repaired(sums).products
     assert same is not None
     assert sums.products is not None
-    torch.testing.assert_close(same, sums.products)  # nothing was impossible
+    torch.testing.assert_close(same, sums.products)  # nothing needed repair
     sums.products[0, 0] -= 900  # a negative variance
     mended = repaired(sums)
     apart = mended.means - mended.mean

@@ -1,4 +1,4 @@
-"""Distances to the nearest class, against NumPy from the samples themselves."""
+"""Distances to the nearest class, against NumPy on the samples themselves."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from relive.methods.scaled import Scaled
 from relive.methods.sums import Sums
 
 
-@pytest.mark.parametrize("d", [5, 300])  # of many features only the space that few samples span is looked at
+@pytest.mark.parametrize("d", [5, 300])  # with many features only the span of the few samples is used
 def test_both_distances_from_sums_are_those_from_samples(d: int) -> None:
     rng = np.random.default_rng(0)
     h = rng.normal(size=(60, d)) @ rng.normal(size=(d, d))

@@ -1,4 +1,4 @@
-"""Joint training: which rows it draws, and how they are weighed."""
+"""Joint training: which rows it draws, and how they are weighted."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_one_softmax_draws_from_all_tasks_together(scenario: str) -> None:
             theta = plain.double(step.theta)
             out, rows = plain.logits(theta, step.batch.x), owners(tasks, step.batch.x)
             losses = []
-            for i, k in enumerate(rows):  # 9 rows from all tasks, each as much as any other
+            for i, k in enumerate(rows):  # 9 rows from all tasks, equally weighted
                 labels = plain.labels_of(tasks[k], step.batch.x[i : i + 1])
                 losses.append(layout.current_loss(out[i : i + 1], k, labels, seen))
             plain.check(step, theta, torch.stack(losses).mean())

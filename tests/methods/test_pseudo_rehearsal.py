@@ -1,4 +1,4 @@
-"""Pseudo-rehearsal against a distillation loss per head, on inputs that are noise."""
+"""Pseudo-rehearsal against a distillation loss per head, on noise inputs."""
 
 from __future__ import annotations
 

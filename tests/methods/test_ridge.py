@@ -1,4 +1,4 @@
-"""The search for the best strength of a ridge regression, against trying every one."""
+"""The search for the best strength of a ridge regression, against an exhaustive search."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def large(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module", params=[600, 1200], ids=["few samples", "many samples"])
 def features(request: pytest.FixtureRequest) -> Scaled:
-    """The digits through 660 random features: the evidence decides with 600 samples, cross-validation with 1,200."""
+    """The digits as 660 random features: 600 samples use the evidence as criterion, 1,200 use cross-validation."""
     x, y = load_digits(return_X_y=True)
     h = random_features(torch.from_numpy(x[: request.param] / 16 - 0.3), 660)
     sums = Sums(torch.zeros(10).double(), torch.zeros(10, 660).double(), torch.zeros(660, 660).double())
@@ -60,14 +60,14 @@ def test_an_estimate_is_three_times_the_best_strength_for_a_third_of_the_feature
 
     monkeypatch.setattr(ridge, "fit", counted)
     strength = estimate(features)
-    assert set(sizes) == {220}  # no fit of all features
+    assert set(sizes) == {220}  # no fit with all features
     third = torch.randperm(660, generator=stream(0, "ridge"))[:220]
     fewer = replace(features, covariance=features.covariance[third][:, third], means=features.means[:, third])
     every = {place: fit(fewer, 10.0**place) for place in PLACES}
     assert strength == pytest.approx(3 * 10.0 ** min(PLACES, key=lambda p: (every[p].error, every[p].misfit)))
     assert chosen_ridge(features, roughly=True) == strength
     best_fit(features)
-    assert sizes.count(660) <= 6  # walking there from the usual strength or the estimate, instead of trying all 17
+    assert sizes.count(660) <= 6  # a local search from the default strength or the estimate, instead of trying all 17
 
 
 def test_few_features_are_not_estimated(features: Scaled, monkeypatch: pytest.MonkeyPatch) -> None:

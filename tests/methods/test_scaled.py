@@ -68,7 +68,7 @@ def test_samples_that_are_the_same_are_no_more_dimensions(monkeypatch: pytest.Mo
 
 
 def test_no_basis_is_taken_that_would_leave_something_out() -> None:
-    """As where two of three classes were forgotten whose part of the products is not known."""
+    """As when two of three classes were forgotten whose share of the products is unknown."""
     sums = sums_of(*few_samples())
     left = Sums(sums.count / 4, sums.total / 4, None if sums.products is None else sums.products / 4)
     assert Scaled.of(sums).axes.basis is not None
@@ -76,7 +76,7 @@ def test_no_basis_is_taken_that_would_leave_something_out() -> None:
 
 
 def test_features_that_only_samples_taken_back_had_do_not_vary() -> None:
-    """What is left of them is rounding, which must not be scaled up."""
+    """What is left of them is rounding error, which must not be amplified."""
     rng = torch.Generator().manual_seed(0)
     h = torch.randn(900, 200, generator=rng, dtype=torch.float64) + 3
     h[50:, 100:] = 0

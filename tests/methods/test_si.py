@@ -1,4 +1,4 @@
-"""Synaptic Intelligence recomputed from the recorded way of the parameters."""
+"""Synaptic Intelligence recomputed from the recorded path of the parameters."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_importances_and_penalty(scenario: str) -> None:
                 plain.logits(theta, step.batch.x), k, plain.labels_of(task, step.batch.x), seen=k + 1
             )
             penalty = c * plain.pull(theta, Omega, anchor)
-            plain.check(step, theta, loss, penalty)  # so step.gradient is that of the total loss
+            plain.check(step, theta, loss, penalty)  # so step.gradient is the gradient of the total loss
             shares.append((penalty / loss).item())
             assert step.gradient is not None
             assert step.after is not None
@@ -55,7 +55,7 @@ def test_no_strength_is_fine_tuning_bit_for_bit(scenario: str) -> None:
 
 
 def test_a_parameter_that_never_moves_is_unimportant() -> None:
-    """Task-IL: the heads of tasks that have not come yet get no gradient."""
+    """Task-IL: the heads of future tasks get no gradient."""
     tasks = plain.split_tasks()
     learner = plain.learner_of("si", "task", tasks)
     learner.learn(tasks[:1], 4)

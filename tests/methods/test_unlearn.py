@@ -1,4 +1,4 @@
-"""Samples that were learned and taken back leave sums as if they had never come; answers too."""
+"""Samples that were learned and then removed leave sums and predictions as if they had never been learned."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_samples_that_are_taken_back_leave_a_learner_that_never_saw_them(method:
 
 
 def test_what_is_taken_back_is_what_was_counted_to_the_last_bit() -> None:
-    """Features in float32 depend on the batch; of a few samples that are much alike rounding would be all there is."""
+    """Features in float32 depend on the batch; for a few similar samples only rounding error would remain."""
     rng = np.random.default_rng(0)
     x = rng.integers(0, 2, (6, 16)).astype(float) * [6, *[1] * 15]
     model = ContinualClassifier("discriminant", calibrate=False).fit(x, np.zeros(6, int))

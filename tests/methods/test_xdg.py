@@ -53,7 +53,7 @@ def test_loss_gradient_and_prediction(fidelity: Fidelity) -> None:
 
 
 def test_a_closed_unit_says_its_bias_as_run_and_nothing_as_written() -> None:
-    """Only closed units carry anything to the head here: as written the logits are the head's bias alone."""
+    """Only closed units are connected to the head here: as written, the logits are the head's bias alone."""
     tasks = plain.split_tasks()
     for fidelity in (AS_RUN, AS_WRITTEN):
         learner = plain.learner_of("xdg", "task", tasks, fidelity, proportion=0.5)

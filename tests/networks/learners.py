@@ -1,4 +1,4 @@
-"""Learners with an encoder of any kind, and encoders that training treats in unusual ways."""
+"""Learners with an encoder of any kind, and encoders with unusual training behaviour."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Shape = tuple[int, ...]
 
 
 def batch_norm(shape: Shape, hidden: int, rng: torch.Generator) -> nn.Module:
-    """A network with buffers that training changes, and with noise in training."""
+    """A network with buffers that change in training, and with noise in training."""
     return nn.Sequential(
         nn.Linear(math.prod(shape), hidden), nn.BatchNorm1d(hidden), nn.ReLU(), nn.Dropout(0.3), nn.Linear(hidden, 5)
     )
 
 
 def half_frozen(shape: Shape, hidden: int, rng: torch.Generator) -> nn.Module:
-    """A first layer that stays as it is, and a bias that is frozen alone."""
+    """A frozen first layer, and another layer with only its bias frozen."""
     encoder = MLP(math.prod(shape), (hidden, hidden), rng)
     encoder.layers[0].requires_grad_(False)
     encoder.layers[1].bias.requires_grad_(False)

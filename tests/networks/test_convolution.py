@@ -1,4 +1,4 @@
-"""The convolutional encoder, against sums written out, and its decoder."""
+"""The convolutional encoder, against explicit sums, and its decoder."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_the_convolutional_encoder_and_its_way_back(shape: Shape) -> None:
 def test_it_is_two_convolutions() -> None:
     encoder = conv((6, 5, 2), 4, stream(0, "network"))
     x = torch.rand(2, 60, generator=stream(0, "x"))
-    picture = torch.stack([x[:, ::2], x[:, 1::2]], dim=1).reshape(2, 2, 6, 5)  # a pixel's colours are side by side
+    picture = torch.stack([x[:, ::2], x[:, 1::2]], dim=1).reshape(2, 2, 6, 5)  # a pixel's channels are adjacent
     for layer in (encoder.conv1, encoder.conv2):
         assert layer.bias is not None
         padded = nn.functional.pad(picture, (1, 1, 1, 1))

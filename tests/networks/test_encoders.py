@@ -1,4 +1,4 @@
-"""Encoders: the paper's to the bit, those of the catalogue, one's own, and what is wrong with them."""
+"""Encoders: the paper's, bit-identical; those of the catalogue; user-defined ones, and errors in them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.networks.learners import Shape, batch_norm, learner_of, same
 
 
 class OldEncoder(nn.Module):
-    """The paper's encoder as it was when it was the only one."""
+    """The paper's encoder as it was before there were others."""
 
     def __init__(self, n_inputs: int, hidden: int, rng: torch.Generator) -> None:
         super().__init__()
@@ -94,7 +94,7 @@ def test_a_shape_of_another_size() -> None:
 
 @pytest.mark.parametrize(("method", "scenario"), [cell for cell in plain.CELLS if cell[0] != "xdg"])
 def test_the_paper_s_encoder_is_as_it_was(method: str, scenario: str) -> None:
-    """Names, first weights and all bits of training, against a copy of what it was."""
+    """Names, initial weights and all bits of training, against a copy of the former code."""
     tasks, states = plain.split_tasks(), []
     for encoder in ("mlp", old):
         learner = learner_of(method, encoder, scenario=scenario)
@@ -106,7 +106,7 @@ def test_the_paper_s_encoder_is_as_it_was(method: str, scenario: str) -> None:
 
 
 def test_first_weights_of_ordinary_layers_do_not_disturb_ours() -> None:
-    """The generator goes on as if they had drawn nothing, and so does the global one."""
+    """The generator continues as if they had drawn nothing, and so does the global one."""
     rng, other = stream(0, "a"), stream(0, "a")
     before = torch.get_rng_state()
     with drawing_from(rng):
@@ -151,7 +151,7 @@ def test_more_output_units_change_nothing_else(make: Callable[..., nn.Module]) -
             assert torch.equal(p, large[name][tuple(map(slice, p.shape))])
 
 
-BROKEN: dict[str, tuple[Any, str]] = {  # what makes an encoder, and what is said of it
+BROKEN: dict[str, tuple[Any, str]] = {  # a function that makes an encoder, and the error message
     "flat": (
         lambda shape, hidden, rng: nn.Conv2d(1, 2, 3),
         r"RuntimeError: .*; it is given rows \(n, 64\): reshape them",

@@ -1,4 +1,4 @@
-"""Encoders while they learn: frozen and unusual parameters, and modules that behave otherwise in training."""
+"""Encoders in training: frozen and unusual parameters, and modules that behave differently in training mode."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_frozen_parameters_stay_frozen(method: str) -> None:
     learner = learner_of(method, half_frozen, n_tasks=1, scenario="task")
     before = plain.parameters(learner.net)
     for k in (1, 2, 3):
-        if method != "xdg":  # whose gates belong to a number of tasks
+        if method != "xdg":  # whose gates depend on the number of tasks
             learner.grow(scenario_of("task", [task.classes for task in tasks[:k]]))
         elif k > 1:
             break
@@ -62,16 +62,16 @@ def test_mode() -> None:
 
 @pytest.mark.parametrize("method", [name for name, _ in plain.CELLS if name != "xdg"][::3])
 def test_batch_norm_and_dropout(method: str) -> None:
-    """Noise in training alone; the bits follow from the seed, whoever looks, goes on from a state, or grows."""
+    """Noise only in training; bit-identical for a seed, whether evaluated, resumed or grown meanwhile."""
     tasks = plain.split_tasks()
     classes = [task.classes for task in tasks]
     whole, other, grown, resumed = (learner_of(method, batch_norm, n) for n in (3, 3, 1, 3))
     x = tasks[0].test.inputs(slice(None))
     for k in (1, 2, 3):
-        torch.manual_seed(k)  # has no say
+        torch.manual_seed(k)  # has no effect
         whole.learn(tasks[:k], 4)
         torch.manual_seed(99)
-        other.learn(tasks[:k], 4, lambda i, loss: bool(whole.predict(x, 0).sum() < 0))  # looking changes nothing
+        other.learn(tasks[:k], 4, lambda i, loss: bool(whole.predict(x, 0).sum() < 0))  # evaluating changes nothing
         grown.grow(scenario_of("class", classes[:k]))
         grown.learn(tasks[:k], 4)
         state, resumed = resumed.state(), learner_of(method, batch_norm)
@@ -105,7 +105,7 @@ def test_looking_while_learning_is_in_evaluation_mode() -> None:
     learner.learn(tasks[:1], 1)
     modes.clear()
     learner.learn(tasks[:2], 2, lambda i, loss: bool(learner.predict(x, 0).sum() < 0))
-    assert modes == [False, True, False] * 2  # the teacher, the step, the look
+    assert modes == [False, True, False] * 2  # teacher, step, evaluation
     with pytest.raises(ZeroDivisionError):
         learner.learn(tasks, 2, lambda i, loss: bool(1 / 0))
     assert not learner.net.training
@@ -128,7 +128,7 @@ def test_dropout_differs_from_step_to_step_and_task_to_task() -> None:
 
 
 class Unusual(nn.Module):
-    """A number as a parameter, two parameters with one gradient, one whose gradient is expanded, and one unused."""
+    """A scalar parameter, two parameters with one gradient, one whose gradient is expanded, and one unused."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -155,7 +155,7 @@ def test_unusual_parameters(method: str) -> None:
 def test_a_gradient_can_be_changed_in_place_without_changing_another() -> None:
     class HoldsA(FineTuning):
         def regularise(self, theta: list[Tensor], gradient: list[Tensor]) -> None:
-            gradient[1].zero_()  # of a, which autograd gives the very tensor of b
+            gradient[1].zero_()  # of a, which shares b's gradient tensor
 
     scenario = scenario_of("class", [task.classes for task in plain.split_tasks()])
     learner = Learner(HoldsA(), scenario, 16, encoder=lambda shape, hidden, rng: Unusual())

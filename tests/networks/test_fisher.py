@@ -114,7 +114,7 @@ def test_a_task_s_fisher_covers_its_whole_training_set(divisor: str, n: int, chu
 
 
 class Shared(nn.Module):
-    """One layer called twice, one weight that two layers have, one layer on several rows per sample, one not used."""
+    """One layer called twice, one weight shared by two layers, one layer on several rows per sample, one unused."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -208,7 +208,7 @@ def test_any_encoder(name: str, labels: Labels) -> None:
     x = torch.rand(11, 30, generator=stream(0, "x"), dtype=torch.float64)
     y = torch.randint(2, (11,), generator=stream(0, "y"))
     active = mask([0, 1, 4])
-    net.train()  # which it must not mind
+    net.train()  # which must not matter
     with patch.object(fisher_module, "AT_ONCE", 4):
         got = fisher_sum(net, [(x[:7], y[:7]), (x[7:], y[7:])], active, labels)
     assert net.training

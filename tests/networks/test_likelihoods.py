@@ -1,4 +1,4 @@
-"""The likelihoods against torch's own distributions, and what they draw."""
+"""The likelihoods against torch's distributions, and their samples."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from relive.networks.likelihoods import LOG_VARIANCES, Bernoulli, Gaussian
 
 def test_gaussian_rows_and_draws() -> None:
     likelihood, n = Gaussian(3), 20_000
-    assert torch.allclose(likelihood.logvar, torch.zeros(3), atol=1e-6)  # a deviation of 1 at first
+    assert torch.allclose(likelihood.logvar, torch.zeros(3), atol=1e-6)  # a standard deviation of 1 at first
     with torch.no_grad():
         likelihood.place.copy_(torch.tensor([-50.0, 0.0, 50.0]))
     low, high = LOG_VARIANCES

@@ -1,4 +1,4 @@
-"""The networks against matrix products written out, their sizes counted by hand, and how they start."""
+"""The networks against explicit matrix products, their sizes counted by hand, and their initial weights."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_the_seed_decides_and_nothing_else() -> None:
     assert all(torch.equal(nets[0][name], nets[1][name]) for name in nets[0])
     assert not any(torch.equal(nets[0][name], nets[2][name]) for name in nets[0])
     values = torch.cat([t.flatten() for name, t in nets[0].items() if name.endswith("encoder.layer1.weight")])
-    assert len(set(values.tolist())) == len(values)  # the two encoders are not alike
+    assert len(set(values.tolist())) == len(values)  # the two encoders differ
 
 
 def test_all_methods_start_with_the_same_classifier() -> None:

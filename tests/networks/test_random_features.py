@@ -1,4 +1,4 @@
-"""Random features against plain loops, what the first task decides, and pictures in colour."""
+"""Random features against plain loops, what the first task determines, and colour pictures."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_convolutional_features_against_plain_loops(shape: tuple[int, ...], hidd
 
 
 def _convolved(planes: np.ndarray, weight: np.ndarray, bias: np.ndarray) -> np.ndarray:
-    """A convolution with zeros around."""
+    """A convolution with zero padding."""
     _, height, width = planes.shape
     k = weight.shape[-1]
     padded = np.pad(planes, ((0, 0), (k // 2, k // 2), (k // 2, k // 2)))
@@ -62,7 +62,7 @@ def _convolved(planes: np.ndarray, weight: np.ndarray, bias: np.ndarray) -> np.n
 
 
 def _halved(maps: np.ndarray) -> np.ndarray:
-    """Means of 2 × 2 pixels; at an odd edge of those that are there."""
+    """Means of 2 × 2 pixels; at an odd edge, of the pixels that exist."""
     height, width = ((n + 1) // 2 for n in maps.shape[1:])
     out = np.empty((len(maps), height, width))
     for i in range(height):
@@ -72,7 +72,7 @@ def _halved(maps: np.ndarray) -> np.ndarray:
 
 
 def _means(maps: np.ndarray, grid: int) -> list[float]:
-    """Means over fields that overlap and cover everything."""
+    """Means over overlapping fields that cover everything."""
     fields = [_fields(n, min(grid, n), max(1, round(n / (grid + 0.5)))) for n in maps.shape[1:]]
     return [float(m[rows][:, columns].mean()) for m in maps for rows in fields[0] for columns in fields[1]]
 
@@ -84,7 +84,7 @@ def _fields(n: int, parts: int, stride: int) -> list[slice]:
 
 
 def test_filters_are_as_smooth_as_the_pictures_and_none_is_a_patch() -> None:
-    """Noise has no neighbours; a smooth picture's filters have."""
+    """Pixels of noise are uncorrelated with their neighbours; a smooth picture's filters are correlated."""
     smooth, rough = (convolutional((16, 16), 16, stream(0, "network")) for _ in range(2))
     smooth.adapt(avg_pool2d(torch.rand(200, 1, 16, 16, generator=stream(0, "p")), 5, 1, padding=2).flatten(1))
     rough.adapt(torch.rand(200, 256, generator=stream(0, "p")))
@@ -110,8 +110,8 @@ def test_every_filter_is_silent_somewhere_and_speaks_somewhere() -> None:
 def test_flat_features_are_scaled_by_the_first_task_alone() -> None:
     rng = stream(0, "x")
     x = 100 + 5 * torch.randn(2000, 3, generator=rng)
-    x[:, 2] = 7.0  # does not vary
-    x[:2] = 1e6  # two samples that are far off: median and deciles do not care
+    x[:, 2] = 7.0  # constant
+    x[:2] = 1e6  # two outliers: median and deciles do not change
     encoder = flat((3,), 50, stream(0, "network"))
     encoder.adapt(x)
     assert encoder.middle.tolist() == pytest.approx([100, 100, 7], abs=1)  # five standard errors of 1,000 samples
@@ -120,7 +120,7 @@ def test_flat_features_are_scaled_by_the_first_task_alone() -> None:
     h = encoder(torch.tensor([[100.0, 105.0, 7.0], [1e9, 100.0, 7.0]]))
     z = h[:, :3]
     assert z[0].tolist() == pytest.approx([0, 1, 0], abs=0.2)
-    assert z[1, 0] == pytest.approx(BOUND * (1 + np.log((1e9 - 100) / 5 / BOUND)), rel=0.05)  # like a logarithm
+    assert z[1, 0] == pytest.approx(BOUND * (1 + np.log((1e9 - 100) / 5 / BOUND)), rel=0.05)  # logarithmic
     torch.testing.assert_close(h[:, 3:], (z @ encoder.weight.T + encoder.bias).clamp_min(0))
 
 
@@ -132,7 +132,7 @@ def test_inputs_that_are_too_many_are_not_among_the_features() -> None:
 
 
 def wide_inputs(n: int) -> Tensor:
-    """Inputs of very different variances, in a plane of 30 dimensions of 600 and a little noise beside it."""
+    """Inputs of very different variances, in a 30-dimensional subspace of 600 plus a little noise."""
     rng = stream(0, "wide")
     plane = torch.randn(30, 600, generator=rng) * torch.logspace(0, -2, 30).unsqueeze(1)
     return 3 + torch.randn(n, 30, generator=rng) @ plane + 1e-3 * torch.randn(n, 600, generator=rng)

@@ -1,4 +1,4 @@
-"""The benchmark on real data: its tasks are fair, its data sets are what was prepared."""
+"""The benchmark on real data: its tasks are fair, its data sets are those prepared."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.own_data_benchmark.samples import blobs
 
 
 def numbered(n: int = 60, classes: int = 5) -> Samples:
-    """Return samples that are their own number."""
+    """Return samples whose only feature is their index."""
     return Samples(np.arange(n * classes, dtype=float)[:, None], np.repeat(np.arange(classes), n))
 
 

@@ -1,4 +1,4 @@
-"""The benchmark on real data: its learners are what they are called."""
+"""The benchmark on real data: its learners compute what their names say."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_sums_know_no_order(name: str) -> None:
     order = np.random.default_rng(1).permutation(len(y))
     for rows in (order[y[order] == 2][:5], order[y[order] == 0], order[y[order] == 2][5:], order[y[order] == 1]):
         in_tasks.learn(X[rows], y[rows])
-        in_tasks.predict(X[:2])  # being asked in between changes nothing
+        in_tasks.predict(X[:2])  # predicting in between changes nothing
     questions, _ = blobs(n=50)
     np.testing.assert_array_equal(at_once.predict(questions), in_tasks.predict(questions))
     assert at_once.numbers_kept == in_tasks.numbers_kept
@@ -103,7 +103,7 @@ def test_convolutions_are_filters_over_the_picture() -> None:
 
 def test_inputs_are_scaled_as_the_classifier_scales_them() -> None:
     X, y = blobs()
-    X[:, 3] = 5.0  # does not vary
+    X[:, 3] = 5.0  # constant
     later = 40 * X + 100
     model = ContinualClassifier("none", iterations=1, hidden=3).fit(X, y)
     seen: list[Array] = []

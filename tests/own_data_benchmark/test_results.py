@@ -22,7 +22,7 @@ from tests.own_data_benchmark.samples import blobs
 
 
 class Broken(Learner):
-    """Can do nothing."""
+    """Always fails."""
 
     def __init__(self, setting: Setting) -> None:
         pass
@@ -49,7 +49,7 @@ def test_runs_are_stored_and_not_done_twice(tmp_path: Path) -> None:
     run = first[0]
     assert isinstance(run, Run)
     assert 1 / 3 < run.accuracy <= 1
-    assert run.numbers == 3 * 21 + 2 * 20  # three sums and counts; what inputs are scaled by
+    assert run.numbers == 3 * 21 + 2 * 20  # three sums and counts; the means and scales of the inputs
 
 
 def test_a_run_that_fails_is_told_and_not_stored(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ FAKES = [
 
 def test_a_summary_compares_with_the_best_that_keeps_no_data() -> None:
     found = summaries(cells(FAKES))
-    assert found["rtf"].behind == pytest.approx(15)  # on the seed that both have
+    assert found["rtf"].behind == pytest.approx(15)  # on their common seed
     assert found["rtf"].where == "iris"
     assert found["rtf"].rank == 1.5
     assert found["rtf"].accuracy == pytest.approx(77.5)
@@ -110,13 +110,13 @@ def test_a_summary_compares_with_the_best_that_keeps_no_data() -> None:
 
 
 def test_means_are_over_courses_that_all_took() -> None:
-    more = [*FAKES, fake("zoo", "streaming LDA", 0, 0.0)]  # rtf did not take it
+    more = [*FAKES, fake("zoo", "streaming LDA", 0, 0.0)]  # without rtf
     found = summaries(cells(more))
     assert found["streaming LDA"].accuracy == pytest.approx(77.5)
-    assert math.isnan(found["everything at once: SVC"].accuracy)  # it did not take iris
+    assert math.isnan(found["everything at once: SVC"].accuracy)  # it did not run on iris
     assert set(shared(cells(more))) == {"iris", "wine"}
     alone = [*more, fake("zoo", "rtf", 0, 0.5), fake("zoo", "ewc", 0, 0.5), fake("dna", "rtf", 0, 0.5)]
-    assert set(shared(cells(alone))) == {"iris", "wine", "zoo"}  # nobody else took dna
+    assert set(shared(cells(alone))) == {"iris", "wine", "zoo"}  # no other learner ran on dna
     assert "| everything at once: SVC † (keeps data) | everything at once | 1 | – |" in page(more)
 
 
@@ -142,7 +142,7 @@ def test_different_data_are_not_mixed() -> None:
 
 def test_the_figure_names_every_learner_where_no_name_hides_another() -> None:
     names = ("naive Bayes", "nearest class mean", "GaussianNB", "Perceptron", "MLPClassifier", "si", "ewc")
-    crowd = [fake(course, name, 0, 0.775) for course in ("iris", "wine") for name in names]  # where rtf is
+    crowd = [fake(course, name, 0, 0.775) for course in ("iris", "wine") for name in names]  # at rtf's point
     axis = figure(cells([*FAKES, *crowd]), "seconds", "time").axes[0]
     labels = [label for label in axis.texts if isinstance(label, Annotation)]
     assert {label.get_text() for label in labels} == {*names, "rtf", "streaming LDA"}

@@ -1,4 +1,4 @@
-"""The paper's numbers, read off its two tables a second time, and the ranges of its searches."""
+"""The paper's numbers, copied from its two tables a second time, and the ranges of its searches."""
 
 from __future__ import annotations
 

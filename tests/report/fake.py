@@ -1,4 +1,4 @@
-"""Results made up quickly: any accuracy, time and load for any cell of the paper's tables."""
+"""Made-up results: any accuracy, time and load for any cell of the paper's tables."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def spec_of(
     settings: Mapping[str, float] | None = None,
     **changes: Any,
 ) -> RunSpec:
-    """Return the paper's spec of a cell without asking torch."""
+    """Return the paper's spec of a cell without importing torch."""
     values: dict[str, Any] = {"dataset": "mnist", **PRESETS[protocol], **changes}
     chosen = preset_settings(protocol, method) | dict(settings or {})
     return RunSpec(protocol=protocol, scenario=scenario, method=method, seed=seed, settings=chosen, **values)
 
 
 def result_of(spec: RunSpec, accuracy: float = 0.9, *, seconds: float = 100.0, share: float | None = 1.0) -> RunResult:
-    """Return a result of that average accuracy, with a matrix and a curve that fit it; share is of its core."""
+    """Return a result of that average accuracy, with a consistent matrix and curve; ``share`` is of its core."""
     n = spec.tasks
     last = np.linspace(accuracy - 0.02 * min(1, 50 * (1 - accuracy)), accuracy + 0.02 * min(1, 50 * (1 - accuracy)), n)
     last = last - last.mean() + accuracy
@@ -62,7 +62,7 @@ def _between(start: float, end: float, step: int, steps: int) -> float:
 
 
 def paper_like(protocol: str = "split", seeds: int = 5, *, share: float | None = 1.0) -> list[RunResult]:
-    """Return runs of every cell that are drawn from what the paper published; a seed is as easy for every method."""
+    """Return runs of every cell, drawn from the published distributions; a seed is equally hard for every method."""
     rng = np.random.default_rng(1)
     ease = rng.standard_normal(seeds)
     results = []
@@ -81,7 +81,7 @@ def paper_like(protocol: str = "split", seeds: int = 5, *, share: float | None =
 def searched(
     protocol: str = "split", scenario: str = "task", methods: tuple[str, ...] = ("ewc", "online-ewc", "si", "xdg")
 ) -> tuple[list[RunResult], Tuned]:
-    """Return grid searches with a hump, and the settings that they chose."""
+    """Return grid searches with one maximum, and the chosen settings."""
     results, tuned = [], Tuned()
     for method in methods:
         grid = GRIDS[protocol, method]
@@ -98,7 +98,7 @@ def searched(
 
 
 def pictures_of(n_tasks: int, side: int = 28) -> list[np.ndarray[Any, np.dtype[np.uint8]]]:
-    """Return something like generated digits, one array per task."""
+    """Return fake generated digits, one array per task."""
     rng = np.random.default_rng(0)
     rows, columns = np.mgrid[:side, :side]
     ring = np.exp(-((np.hypot(rows - side / 2, columns - side / 2) - side / 4) ** 2) / 6)

@@ -1,6 +1,6 @@
 """The page in a real browser: no network, sorting, filtering, a phone, no errors.
 
-Runs where a Chromium is found; with RELIVE_REQUIRE_BROWSER=1 a missing one is a failure and not a reason to skip.
+Runs where a Chromium is found; with RELIVE_REQUIRE_BROWSER=1 a missing one is a failure instead of a skip.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Visit:
-    """A page opened from disk; what it asks of the network is refused and recorded, its complaints are recorded too."""
+    """A page opened from disk; network requests are refused and recorded, and so are console errors."""
 
     def __init__(self, browser: Browser, path: Path, size: tuple[int, int], scheme: str = "light") -> None:
         width, height = size
@@ -52,7 +52,7 @@ class Visit:
         self.page.goto(path.as_uri())
 
     def column(self, label: str) -> list[str]:
-        """The shown cells below a heading."""
+        """The visible cells below a heading."""
         place = self.page.locator("#run-table thead th").all_inner_texts()
         index = next(i for i, text in enumerate(place) if text.startswith(label))
         return self.page.locator(f"#run-table tbody tr:not([hidden]) > :nth-child({index + 1})").all_inner_texts()
@@ -150,7 +150,7 @@ def test_a_shade_over_a_wide_figure_says_that_there_is_more_until_its_end(browse
     plate = opened.page.locator("figure .scroll").first
 
     def lightest() -> int:
-        """The lightest pixel just inside the right edge, where the figure has white ground."""
+        """The lightest pixel just inside the right edge, where the figure has a white background."""
         picture = Image.open(io.BytesIO(plate.screenshot())).convert("L")
         return max(picture.crop((picture.width - 4, 40, picture.width - 3, picture.height - 40)).tobytes())
 

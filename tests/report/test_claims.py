@@ -1,4 +1,4 @@
-"""The paper's claims: what holds, what does not, and what cannot be said."""
+"""The paper's claims: which hold, which do not, and which cannot be decided."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def three(method: str, *accuracies: float) -> list[RunResult]:
 
 
 def timed(method: str, *seconds: float) -> list[RunResult]:
-    """Return runs in all three scenarios that took so long, a seed each."""
+    """Return runs in all three scenarios with these times, a seed each."""
     return [
         result_of(spec_of("split", scenario, method, seed), 0.95, seconds=time)
         for scenario in SCENARIO_NAMES
@@ -77,7 +77,7 @@ def test_a_difference_must_be_beyond_its_interval() -> None:
 
 
 def test_a_difference_is_taken_seed_by_seed() -> None:
-    dgr = three("dgr", 80, 90, 99)  # seeds differ far more than methods
+    dgr = three("dgr", 80, 90, 99)  # seeds differ much more than methods
     assert check(dgr + three("dgr-distill", 80.5, 90.6, 99.7))[Distill].status == "holds"
     other_seeds = cell("task", "dgr-distill", 1, 1, 1, 80.5, 90.6)[3:]
     assert check(dgr + other_seeds)[Distill].parts[0].text == "Task-IL: no runs of both with the same seed"
@@ -111,7 +111,7 @@ def test_a_single_run_has_the_published_spread() -> None:
     near = check(cell("class", "dgr", 90) + cell("class", "dgr-distill", 93.7))[Distill].parts[2]
     assert (far.outcome, near.outcome) == ("met", "open")
     assert far.text.endswith("= +3.90 ± 1.91 points [+0.04, +7.76] (one seed; ± is the spread of the published runs)")
-    # of one method beside a threshold: 2.09 times 1.48 points
+    # of one method against a threshold: 2.09 times 1.48 points
     far, near = (check(cell("class", "dgr", value))[Well].parts[0] for value in (93.2, 93.0))
     assert (far.outcome, near.outcome) == ("met", "open")
 

@@ -1,4 +1,4 @@
-"""The figures: drawn from what there is, with what belongs in them, as SVG and PNG."""
+"""The figures: drawn from the available runs, with the right content, as SVG and PNG."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def words_of(figure: Figure) -> set[str]:
 
 
 def xs(line: Line2D) -> list[float]:
-    """Where a line's points are."""
+    """The x coordinates of a line's points."""
     return [float(x) for x in np.asarray(line.get_xdata())]
 
 
 def ys(line: Line2D) -> list[float]:
-    """How high a line's points are."""
+    """The y coordinates of a line's points."""
     return [float(y) for y in np.asarray(line.get_ydata())]
 
 

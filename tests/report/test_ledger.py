@@ -1,4 +1,4 @@
-"""What stands in reproduction/, and that the docs say what it says."""
+"""What is in reproduction/, and that the docs agree with it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page as a file: whole, self-contained, escaped, and useful with nothing or little to show."""
+"""The page as a file: complete, self-contained, escaped, and useful with few runs or none."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from relive.report.page import Report, read_explanations, render, write
 from tests.report.fake import paper_like, pictures_of, result_of, searched, spec_of
 
 VOID = {"meta", "link", "input", "img", "br"}
-OPTIONAL_END = {"td"}  # HTML lets the rows of runs leave it out
+OPTIONAL_END = {"td"}  # HTML allows the rows of runs to omit it
 
 
 class Reader(HTMLParser):
@@ -270,7 +270,7 @@ def test_runs_of_ones_own_stand_side_by_side_and_nothing_is_said_of_the_paper(tm
 
 
 def test_runs_that_are_in_no_cell_of_the_paper_are_one_s_own(tmp_path: Path) -> None:
-    """With settings of one's own, or with the one seed that keeps the digits in order."""
+    """With other settings, or with the one seed that keeps the digits in order."""
     runs = [result_of(spec_of("split", "task", "si", 1, {"c": 7.0}), 0.9), result_of(spec_of(seed=0), 0.9)]
     shown = page_of(report_of(runs, tmp_path)).text
     assert "Runs side by side" in shown

@@ -1,4 +1,4 @@
-"""Which runs count for a cell, what the statistics say about it, and how the tables read."""
+"""Which runs count for a cell, its statistics, and the text of the tables."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def test_runs_that_are_all_alike_are_tested_and_noted() -> None:
 
 def test_holm_as_in_a_hand_example() -> None:
     corrected = holm({"a": 0.01, "b": 0.04, "c": 0.03, "d": 0.005})
-    # sorted: .005 x 4, .01 x 3, .03 x 2, .04 x 1 -> .02, .03, .06, then not below the one before
+    # sorted: .005 x 4, .01 x 3, .03 x 2, .04 x 1 -> .02, .03, .06, then no smaller than the one before
     assert corrected == pytest.approx({"d": 0.02, "a": 0.03, "c": 0.06, "b": 0.06})
     assert holm({"a": 0.9, "b": 0.8}) == {"b": 1.0, "a": 1.0}
     assert holm({}) == {}
@@ -194,7 +194,7 @@ def test_the_correction_is_for_the_cells_tested() -> None:
         ([85.5, 85.6, 85.4, 85.9], "lower"),
         ([86.5, 92.6, 95.4], "undecided"),  # 91.5 +- 6.5: it may be far off
         ([91.4, 92.6, 93.6, 92.6], "undecided"),  # by 1.4 points, where the published runs have a spread of 0.9
-        ([91.00, 91.02], "in range"),  # two that are alike by chance prove nothing
+        ([91.00, 91.02], "in range"),  # two that agree by chance prove nothing
         ([80.00, 80.02], "lower"),
         ([], "missing"),
     ],
@@ -348,7 +348,7 @@ def test_only_values_of_the_grid_can_be_chosen() -> None:
         result_of(replace(spec, settings={}), 0.99),
     ]
     assert tuned_of(results + beside) == tuned
-    assert tuned_of(results[1:]) == {}  # a search that is not finished chooses nothing
+    assert tuned_of(results[1:]) == {}  # an unfinished search chooses nothing
 
 
 def test_one_tuned_run_does_not_take_the_place_of_many() -> None:

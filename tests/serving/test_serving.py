@@ -1,4 +1,4 @@
-"""A model over HTTP: right answers, clear refusals, new versions taken up, and load from many processes."""
+"""A model over HTTP: correct predictions, clear errors, new versions picked up, and load from many processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A studio that runs in a thread of the tests, and how to ask it."""
+"""A studio that runs in a thread of the tests, and requests to it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Served:
     def ask(
         self, path: str, body: Any = None, headers: dict[str, str] | None = None, method: str | None = None
     ) -> tuple[int, Any]:
-        """Send one request with the token, POST if it has a body, and return the status and what was answered."""
+        """Send one request with the token, POST if it has a body, and return the status and the response."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         given = {"Authorization": f"Bearer {TOKEN}"} | (headers or {})
         if body is not None and not isinstance(body, bytes):
@@ -47,7 +47,7 @@ class Served:
         return answer.status, json.loads(content) if content.startswith((b"{", b"[")) else content.decode()
 
     def first_event(self) -> dict[str, Any]:
-        """Return everything that one who begins to watch is told."""
+        """Return the first event of the stream: the whole state."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         with contextlib.closing(connection):
             connection.request("GET", "/api/events", headers={"Authorization": f"Bearer {TOKEN}"})
@@ -73,7 +73,7 @@ def serving(folder: Path, *also: Path) -> Iterator[Served]:
 
 
 def until(true: Callable[[], object], seconds: float = 60, every: float = 0.02) -> None:
-    """Wait until something is so."""
+    """Wait until a condition holds."""
     end = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < end, f"not so within {seconds} s"

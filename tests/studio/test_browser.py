@@ -1,6 +1,6 @@
-"""The studio in a real browser: the first look, runs from elsewhere, drawing, dreams, models, and access for all.
+"""The studio in a real browser: the demo, runs from elsewhere, drawing, dreams, models, and accessibility.
 
-Runs where a Chromium is found; with RELIVE_REQUIRE_BROWSER=1 a missing one is a failure and not a reason to skip.
+Runs where a Chromium is found; with RELIVE_REQUIRE_BROWSER=1 a missing one is a failure instead of a skip.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SCRIPT = "<script>document.title = 'owned'</script>"
 
 @pytest.fixture(scope="module")
 def axe() -> str:
-    """The checker of accessibility, axe-core, which a package for these tests carries."""
+    """The accessibility checker axe-core, from a test dependency."""
     return files("axe_playwright_python").joinpath("axe.min.js").read_text()
 
 
@@ -45,7 +45,7 @@ def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.fixture(scope="module")
 def page_of_all(browser: Browser, studio: Served) -> Iterator[Visit]:
-    """One page for all tests that do not change it beyond a new start."""
+    """One page for all tests after which a reload is enough."""
     opened = Visit(browser, studio)
     yield opened
     opened.context.close()
@@ -53,9 +53,9 @@ def page_of_all(browser: Browser, studio: Served) -> Iterator[Visit]:
 
 @pytest.fixture
 def visit(page_of_all: Visit, studio: Served) -> Iterator[Visit]:
-    """The page as one who has just come sees it."""
+    """The page as a new visitor sees it."""
     page_of_all.page.goto("about:blank")
-    page_of_all.complaints.clear()  # of a test that failed
+    page_of_all.complaints.clear()  # of a failed test
     page_of_all.page.goto(studio.address)
     yield page_of_all
     assert page_of_all.complaints == []
@@ -63,7 +63,7 @@ def visit(page_of_all: Visit, studio: Served) -> Iterator[Visit]:
 
 @pytest.fixture(scope="module")
 def looked(page_of_all: Visit, studio: Served) -> Served:
-    """The studio after a visitor's first look."""
+    """The studio after the demo."""
     from playwright.sync_api import expect
 
     page = page_of_all.page
@@ -84,7 +84,7 @@ def test_the_first_look_shows_that_one_forgets_and_the_other_does_not(looked: Se
     assert none_first == 0
     assert rtf_all > none_all + 10
     assert rtf_first > 0
-    assert visit.page.url.endswith("#/live")  # the token is not left in the address
+    assert visit.page.url.endswith("#/live")  # the token is removed from the address
 
 
 def test_a_run_that_is_started_elsewhere_appears_by_itself(looked: Served, visit: Visit) -> None:
@@ -127,7 +127,7 @@ def test_the_form_says_what_cannot_be(looked: Served, visit: Visit) -> None:
     visit.page.get_by_label("None", exact=True).uncheck()
     visit.page.get_by_role("button", name="Start", exact=True).click()
     visit.page.get_by_role("alert").get_by_text("at least one method").wait_for()
-    visit.complaints.clear()  # the browser notes every refused request
+    visit.complaints.clear()  # the browser logs every refused request
 
 
 def test_the_matrix_plays_and_a_cell_shows_what_was_wrong(looked: Served, visit: Visit) -> None:
@@ -195,7 +195,7 @@ def test_a_digit_is_drawn_and_two_networks_answer(looked: Served, visit: Visit) 
 
 
 def test_in_task_il_the_task_is_given_with_the_drawing(looked: Served, visit: Visit) -> None:
-    """The run is that which was started elsewhere: tests of a file are done in their order."""
+    """The run is the one started elsewhere: the tests of this file run in order."""
     page = visit.view("Draw")
     assert not page.get_by_label("the task whose classes").is_visible()
     choice = page.get_by_role("combobox").first
@@ -243,7 +243,7 @@ def test_a_model_is_taught_asked_made_to_forget_and_rolled_back(looked: Served, 
     assert page.get_by_role("row", name="rose").count() == 0
     page.get_by_role("button", name="Roll back").click()
     page.get_by_role("row", name="rose").wait_for()
-    page.get_by_role("button", name="Teach").click()  # the same once more
+    page.get_by_role("button", name="Teach").click()  # the same file again
     page.get_by_role("alert").get_by_text("has already learned summer.csv").wait_for()
     visit.complaints.clear()
 
@@ -275,7 +275,7 @@ def test_any_runs_are_ticked_compared_kept_as_an_address_and_exported(
     rows = page.get_by_role("region", name="The chosen runs").locator("tbody tr")
     assert {text.split()[0] for text in rows.all_inner_texts()} == {"None", "RtF"}
     page.get_by_role("row", name="None − RtF").wait_for()
-    assert page.locator("svg path").count() == 2  # a line for each
+    assert page.locator("svg path").count() == 2  # one line per run
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.get_by_role("button", name="Copy as Python").first.click()
     assert copied(page).count("make_spec('split', 'class', ") == 2
@@ -284,7 +284,7 @@ def test_any_runs_are_ticked_compared_kept_as_an_address_and_exported(
     text = Path(downloading.value.path()).read_text()
     assert ("The chosen runs" in text, "Leave out" in text, "Copy as" in text) == (True, False, False)
 
-    other = Visit(browser, looked, address=page.url)  # who has the address, and not the token yet
+    other = Visit(browser, looked, address=page.url)  # a visitor with the address but not the token
     other.page.get_by_label("or paste it here").fill("http://127.0.0.1/")
     other.page.get_by_role("button", name="Open").click()
     other.page.get_by_text("No token found").wait_for()
@@ -348,7 +348,7 @@ def test_without_the_token_the_page_says_where_it_is(browser: Browser, studio: S
     context.close()
 
 
-VIEWS = {  # and what they show
+VIEWS = {  # and a selector for their content
     "Live": ".runs",
     "Matrix": "svg .cell",
     "Dreams": ".classes",
@@ -358,7 +358,7 @@ VIEWS = {  # and what they show
     "Chosen": "[aria-label='The chosen runs']",
 }
 FAULTS = """async (rules) => {
-  for (let i = 0; i < 2; i++) await new Promise(requestAnimationFrame);  // what changed is drawn
+  for (let i = 0; i < 2; i++) await new Promise(requestAnimationFrame);  // wait until changes are drawn
   const { violations } = await axe.run({ resultTypes: ["violations"], ...rules });
   return violations.map((v) => [v.id, v.nodes[0].html]);
 }"""

@@ -1,4 +1,4 @@
-"""What snapshots are asked in Task-IL, where the task is given: each answer is one of that task's classes."""
+"""Snapshots in Task-IL, where the task is given: each prediction is one of that task's classes."""
 
 from __future__ import annotations
 

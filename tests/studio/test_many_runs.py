@@ -1,4 +1,4 @@
-"""The studio in a real browser over runs that are there already: the paper's, thousands, and some every second."""
+"""The studio in a real browser on existing runs: the paper's, thousands, and new ones every second."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_five_thousand_runs_are_usable_within_a_second_and_scroll_smoothly(brows
         until(lambda: served.first_event()["ready"], every=1)
         opened = Visit(browser, served, address="about:blank")
         metrics = opened.context.new_cdp_session(opened.page)
-        metrics.send("Performance.enable", {"timeDomain": "threadTicks"})  # the processor's time: others may be at work
+        metrics.send("Performance.enable", {"timeDomain": "threadTicks"})  # CPU time: the machine may be busy
 
         def seconds() -> float:
             found = metrics.send("Performance.getMetrics")["metrics"]
@@ -85,7 +85,7 @@ def test_a_page_that_is_left_open_does_not_grow(browser: Browser, tmp_path: Path
         metrics = opened.context.new_cdp_session(opened.page)
 
         def finish(first: int, last: int) -> float:
-            """Have runs be finished while the page watches, and return the bytes that it then uses."""
+            """Finish runs while the page is open, and return the bytes of memory it then uses."""
             for seed in range(first, last):
                 spec = replace(like.spec, seed=seed)
                 served.places.store.directory(spec).mkdir(parents=True)
@@ -96,5 +96,5 @@ def test_a_page_that_is_left_open_does_not_grow(browser: Browser, tmp_path: Path
             return float(metrics.send("Runtime.getHeapUsage")["usedSize"])
 
         rounds = [finish(100 * k, 100 * (k + 1)) for k in range(5)]
-        assert rounds[-1] - rounds[0] < 400 * 5000  # a row of a run, and little else
+        assert rounds[-1] - rounds[0] < 400 * 5000  # little more than a row per run
         opened.context.close()

@@ -1,4 +1,4 @@
-"""What the page lets people copy is run here, and does what the page did."""
+"""The programs that the page offers to copy are run here, and do what the page did."""
 
 from __future__ import annotations
 
@@ -83,13 +83,13 @@ def test_the_programs_make_the_same_model_and_give_the_same_answers(
     write: Callable[[Path, int, int], str],
     options: str,
 ) -> None:
-    first, second = write(tmp_path, 0, 150), write(tmp_path, 2, 20)  # of many a part is tested on
+    first, second = write(tmp_path, 0, 150), write(tmp_path, 2, 20)  # with many samples, a part is held out
     monkeypatch.chdir(tmp_path)
     name, file = write.__name__, f"{write.__name__}.safetensors"
     how = options.split("&")[0] if "method" not in options.split("&")[0] else ""
 
     def done(what: str, data: str = "") -> tuple[dict[str, Any], list[str]]:
-        """Do something on the page, then by its program; return what each said."""
+        """Do something on the page, then by its program; return the output of each."""
         status, said = studio.ask(f"/api/models/{name}/{what}", sent(tmp_path, data) if data else {})
         assert (status, said.get("error")) == (200, None)
         capsys.readouterr()
@@ -112,7 +112,7 @@ def test_the_programs_make_the_same_model_and_give_the_same_answers(
     answers = [line.split() for line in printed[:-1]]
     assert [answer for answer, _ in answers] == [str(row["label"]) for row in said["result"]]
     assert len(answers) == 40
-    told = [max(row["proba"].values()) for row in said["result"]]  # without torch: as near as test_predictor wants it
+    told = [max(row["proba"].values()) for row in said["result"]]  # without torch: the tolerance of test_predictor
     assert [float(p) for _, p in answers] == pytest.approx(told, abs=1e-5)
     before = load(tmp_path / file).classes_.tolist()
     done("forget?class=rose")

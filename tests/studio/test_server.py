@@ -1,4 +1,4 @@
-"""The studio's server: who may ask, what is refused, and what it knows of runs."""
+"""The studio's server: who may send requests, what is refused, and what it knows about runs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield served
 
 
-# ---- who may ask
+# ---- access
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.nip.io", "evil.example:80", ""])
@@ -181,7 +181,7 @@ def test_a_thousand_idle_connections_keep_nobody_out(studio: Served) -> None:
 
 
 def zipped(**files: bytes) -> bytes:
-    """Return an archive; a name has / where it is written __."""
+    """Return an archive; __ in a name stands for /."""
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in files.items():
@@ -267,7 +267,7 @@ def test_pictures_in_an_archive_teach_a_model(studio: Served) -> None:
     assert studio.ask("/api/models/pictures")[1]["result"]["image"] == [28, 28]
 
 
-# ---- what it knows of runs
+# ---- runs
 
 
 def test_a_run_of_any_name_is_told_as_text(studio: Served) -> None:

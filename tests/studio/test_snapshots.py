@@ -1,4 +1,4 @@
-"""Snapshots are model files that answer as the run's network did, and leave the run as it is."""
+"""Snapshots are model files that predict as the run's network did, and do not change the run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.plain import tiny_dataset
 
 TINY = tiny_dataset()
 CASES = [(method, scenario) for method in METHODS for scenario in METHODS[method].scenarios]
-# its gates of all tasks to come have no place in a model file
+# a model file cannot hold its gates for future tasks
 UNKEPT = {("xdg", "task"): [1, 2]}
 
 

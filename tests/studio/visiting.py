@@ -1,4 +1,4 @@
-"""A visit to a studio by a real browser."""
+"""A visit to a studio with a real browser."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LAPTOP, PHONE = (1400, 900), (390, 844)
 
 
 class Visit:
-    """A page of the studio; what it asks of other hosts is refused and recorded, and so are its complaints."""
+    """A page of the studio; requests to other hosts are refused and recorded, and console errors recorded."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Files of arrays: read as safetensors itself reads them, and refused where the header lies about the file."""
+"""Array files: read as safetensors reads them, and refused where the header does not match the file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records that last: what was stored before a field existed reads as before and keeps its digest."""
+"""Records: those stored before a field existed still load and keep their digest."""
 
 from __future__ import annotations
 

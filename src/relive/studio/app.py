@@ -206,7 +206,7 @@ class Studio:
         return json_response(await self.looker.answer(*question))
 
     async def compare(self, request: Request) -> Response:
-        """Return finished runs side by side, and beside the paper's numbers."""
+        """Return finished runs side by side, and next to the paper's numbers."""
         version = frozenset((row["name"], row["when"]) for row in self.runs.rows.values() if row["state"] == "done")
         return json_response(await asyncio.to_thread(self.comparer.everything, version))
 

@@ -1,4 +1,4 @@
-"""Finished runs side by side, and beside the paper's numbers, as plain values: the report's tables for the page."""
+"""Finished runs side by side, and next to the paper's numbers, as plain values: the report's tables for the page."""
 
 from __future__ import annotations
 
