@@ -109,7 +109,7 @@ class Models:
         """Return the file name of a request's model; the file is in the folder, whatever the request says."""
         name = request.path_params["name"]
         if not NAME.fullmatch(name):
-            raise InputError(f"{name!r}: a model's name has letters, digits, and . _ + - after the first")
+            raise InputError(f"{name!r}: a model's name has up to 80 letters, digits, and . _ + - after the first")
         path = self.folder / f"{name}{ENDING}"
         if path.resolve().parent != self.folder.resolve():
             raise InputError(f"{name} is a link that leads out of {self.folder}")

@@ -10,7 +10,7 @@ const COLOURS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9
 
 export function open(root, names) {
   const fits = (row) => row.snapshots?.length > 0;
-  root.append(h("h1", {}, "What is replayed"), h("p", { class: "lead" }, "The network generates these from noise; no picture is stored. What it no longer replays, it will forget."));
+  root.append(h("h1", {}, "What is replayed"), h("p", { class: "lead" }, "The network generates these from noise; no picture is stored. What it does not replay, it will forget."));
   if (![...state.rows.values()].some(fits)) {
     root.append(empty("No snapshots yet", "Runs started here, or with relive run --snapshots, save a snapshot after each task.", h("a", { class: "button", href: "#/live" }, "Go to Live")));
     return {};
@@ -66,7 +66,7 @@ function paint(place, row, after, found) {
   const missing = found.classes.filter((c) => c.share === 0).map((c) => c.label);
   const colour = new Map(found.classes.map((c, i) => [c.label, COLOURS[i % COLOURS.length]]));
   const classes = h("section", { class: "card" }, h("h2", { class: "key", style: { fontSize: "1.25rem" } }, dot(row), `${called(row)}, after task ${after + 1}${found.task === null ? "" : `, as classes of task ${found.task + 1}`}`),
-    h("p", { class: missing.length ? "error" : "fine", style: { marginBottom: "12px" } }, missing.length ? `No longer replayed: ${missing.join(", ")}. Nothing protects ${missing.length > 1 ? "these classes" : "this class"} any more.` : found.task === null ? "Every class learned so far is replayed." : "Every class of this task is replayed."),
+    h("p", { class: missing.length ? "error" : "fine", style: { marginBottom: "12px" } }, missing.length ? `Not replayed: ${missing.join(", ")}. Nothing protects ${missing.length > 1 ? "these classes" : "this class"} in later tasks.` : found.task === null ? "Every class learned so far is replayed." : "Every class of this task is replayed."),
     h("div", { class: "classes" }, found.classes.map((c) => h("div", {}, h("div", {}, h("strong", { class: "key" }, h("span", { class: "dot", style: { background: colour.get(c.label) } }), c.label), h("div", { class: "fine" }, `${percent(c.share, 0)} of samples`)),
       c.pictures.length ? h("ul", { class: "pictures" }, c.pictures.map((p) => h("li", {}, picture(p.pixels, found.shape, 44, `replayed, classified as ${c.label}`), h("span", {}, percent(p.p, 0))))) : h("p", { class: "fine" }, c.share ? "no pictures" : "none")))),
     behind(table("Share of the replayed samples", ["class", "share"], found.classes.map((c) => [c.label, percent(c.share)]))),

@@ -48,8 +48,8 @@ export function open(root, [named]) {
     }
     labelField.hidden = true;
     if (file) reading = take(file);
-    const task = h("input", { placeholder: "default: its number" });
-    const method = h("select", {}, h("option", { value: "" }, "chosen automatically"), methods.map((m) => h("option", { value: m.name }, m.title)));
+    const task = h("input", { placeholder: "0, 1, 2 …" });
+    const method = h("select", {}, h("option", { value: "" }, "automatic"), methods.map((m) => h("option", { value: m.name }, m.title)));
     const forgettable = h("input", { type: "checkbox" });
     const target = () => (isNew ? name.value.trim() : chosen);
 
