@@ -67,7 +67,15 @@ def test_its_own_page_may_ask(studio: Served) -> None:
 def test_nothing_is_told_or_changed_without_the_token(studio: Served, given: str) -> None:
     for path in ("/api/events", "/api/catalogue", "/api/models", "/api/compare"):
         assert studio.ask(path, headers={"Authorization": given})[0] == 401
-    for path in ("/api/runs", "/api/first", "/api/draw", "/api/programs", "/api/chosen", "/api/jobs/1/stop"):
+    for path in (
+        "/api/runs",
+        "/api/first",
+        "/api/draw",
+        "/api/programs",
+        "/api/chosen",
+        "/api/report",
+        "/api/jobs/1/stop",
+    ):
         assert studio.ask(path, {}, {"Authorization": given})[0] == 401
     for path in ("/api/models/x/fit", "/api/models/x/forget"):
         assert studio.ask(path, {}, {"Authorization": given})[0] == 401
@@ -108,8 +116,13 @@ def test_runs_that_are_chosen_are_those_that_are_known(studio: Served) -> None:
     status, said = studio.ask("/api/programs", {"runs": [known, *EVIL]})
     assert said["command"] == "relive run --dataset mnist --scenario class --method rtf --seed 1"
     assert studio.ask("/api/programs", {"runs": EVIL})[0] == 404
+    status, said = studio.ask("/api/report", {"runs": [known, *evil]})
+    assert (status, "1 run in" in said["page"], "outside" in said["page"]) == (200, True, False)
+    everything = studio.ask("/api/report", {})[1]["page"]
+    assert f"{len(studio.places.store.scan()[0])} run" in everything
     for wrong in ([], [1], "x", None, [["x"]], ["x"] * 201):
         assert studio.ask("/api/chosen", {"runs": wrong})[0] == 400
+        assert studio.ask("/api/report", {"runs": wrong})[0] == 400
     assert studio.ask("/api/programs", {"methods": ["/tmp/mine.py:Mine"]})[0] == 400
 
 

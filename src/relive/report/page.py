@@ -35,7 +35,7 @@ from relive.paper.published import (
 from relive.paper.tuned import Tuned, as_in_paper, searched
 from relive.report import own_runs, style, tables
 from relive.report.claims import Claim, claims
-from relive.report.figures import save
+from relive.report.figures import save, settle, to_bytes
 from relive.report.gallery import Drawn, examples, gallery, own_gallery
 
 EXPLANATIONS = "explanations.json"
@@ -148,6 +148,14 @@ def write(report: Report, output: Path, data_dir: Path | None = None) -> list[Pa
     output.parent.mkdir(parents=True, exist_ok=True)
     write_atomic(output, render(report, drawn, shown).encode())
     return [output, *(folder / f"{item.name}.{kind}" for item in drawn for kind in ("svg", "png"))]
+
+
+def as_one_file(report: Report, data_dir: Path | None = None) -> str:
+    """Return the page alone, with its figures in it."""
+    drawn = report.figures(data_dir)
+    for item in drawn:
+        settle(item.figure)
+    return render(report, drawn, {d.name: base64.b64encode(to_bytes(d.figure, "svg")).decode() for d in drawn})
 
 
 def render(report: Report, drawn: Sequence[Drawn], svg: Mapping[str, str]) -> str:

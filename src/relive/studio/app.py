@@ -116,6 +116,7 @@ class Studio:
             Route("/api/programs", told(self.programs), methods=["POST"]),
             Route("/api/compare", told(self.compare)),
             Route("/api/chosen", told(self.chosen), methods=["POST"]),
+            Route("/api/report", told(self.report), methods=["POST"]),
             Route("/api/draw", told(self.draw), methods=["POST"]),
             Route("/api/jobs/{number:int}/stop", told(self.stop), methods=["POST"]),
             *self.models.routes(),
@@ -215,6 +216,13 @@ class Studio:
         found = await self._results(await read_json(request), MOST_CHOSEN)
         groups = await asyncio.to_thread(comparing.chosen, [result for result in found.values() if result is not None])
         return json_response({"groups": groups, "missing": [name for name, result in found.items() if result is None]})
+
+    async def report(self, request: Request) -> Response:
+        """Return the report of the named runs, or of all finished ones, as one page."""
+        asked = await read_json(request)
+        named = (await self._results(asked, MOST_CHOSEN)).values() if asked else None
+        results = None if named is None else [result for result in named if result is not None]
+        return json_response({"page": await asyncio.to_thread(self.comparer.report, results, self.places.data)})
 
     async def _results(self, asked: Any, most: int | None = None) -> dict[str, RunResult | None]:
         """Return the results of the named runs; None for one that is unknown or not finished."""

@@ -14,7 +14,7 @@ from relive.paper.comparison import METHODS, Compared, Comparison
 from relive.paper.published import PROTOCOL_NAMES
 from relive.paper.tuned import best, searched, tuned_of
 from relive.report import own_runs, style, tables
-from relive.report.page import Report
+from relive.report.page import Report, as_one_file, read_explanations
 from relive.studio.commands import as_command
 
 
@@ -43,6 +43,14 @@ class Comparer:
             if self._kept[0] != version:
                 self._kept = version, self._compared()
             return self._kept[1]
+
+    def report(self, results: Sequence[RunResult] | None, data_dir: Path | None) -> str:
+        """Return the page that ``relive report`` writes, of all finished runs or of some."""
+        with self._lock:
+            found, damaged = self.store.scan() if results is None else (results, [])
+            explanations = read_explanations(self.store.root)
+            told = [str(error) for error in damaged]
+            return as_one_file(Report(self.store.root, found, tuned_of(found), explanations, told), data_dir)
 
     def _compared(self) -> dict[str, Any]:
         results, damaged = self.store.scan()

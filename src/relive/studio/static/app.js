@@ -14,7 +14,7 @@ const VIEWS = { live, matrix, dreams, draw, models, compare };
 const nav = document.getElementById("nav"), main = document.getElementById("view"), offline = document.getElementById("offline");
 for (const [name, view] of Object.entries(VIEWS)) nav.append(h("a", { href: `#/${name}`, id: `nav-${name}` }, view.title));
 
-let shown = null; // the open view: { update, close }
+let shown = null; // the open view: { update, close, report }
 function show() {
   const [, name = "live", ...rest] = location.hash.split("/");
   const view = VIEWS[name] || live;
@@ -55,7 +55,7 @@ async function begin() {
     resizing = setTimeout(() => shown?.update?.({ resized: true }), 150);
   });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => shown?.update?.({ resized: true }));
-  document.getElementById("export").addEventListener("click", () => download(main));
+  document.getElementById("export").addEventListener("click", () => download(main, shown));
   watch((message) => {
     if (first) {
       first = false;

@@ -11,7 +11,7 @@ const PAPER_ORDER = ["class", "domain", "task"]; // the headline first, so that 
 
 export function open(root, [named, ...names]) {
   root.append(h("h1", {}, "Side by side"), h("p", { class: "lead" }, "Runs on the same tasks, compared seed by seed, and next to the paper’s numbers where they repeat its experiments."));
-  const tabs = h("div", { class: "tabs no-export", role: "group", "aria-label": "What to compare" }), place = h("div", { style: { marginTop: "16px" } }, loading("Comparing …"));
+  const tabs = h("div", { class: "tabs", role: "group", "aria-label": "What to compare" }), place = h("div", { style: { marginTop: "16px" } }, loading("Comparing …"));
   root.append(tabs, place);
   let found = null, shown = VIEWS[named] ? named : null, group = 0, paper = 0, scenario = null, wanted = 0;
   if (names.length) {
@@ -47,13 +47,13 @@ export function open(root, [named, ...names]) {
     ({ own: drawOwn, paper: drawPaper, grid: drawGrid })[shown]();
     if (found.damaged.length) place.append(h("section", { class: "card" }, h("h2", {}, "Left out: damaged results"), h("pre", {}, found.damaged.join("\n"))));
   }
-  const choose = (label, options, value, onChange) => h("label", { class: "no-export" }, label, h("select", { onchange: (event) => { onChange(event.target.value); draw(); } }, options.map(([name, text]) => h("option", { value: name, selected: String(name) === String(value) }, text))));
+  const choose = (label, options, value, onChange) => h("label", {}, label, h("select", { onchange: (event) => { onChange(event.target.value); draw(); } }, options.map(([name, text]) => h("option", { value: name, selected: String(name) === String(value) }, text))));
 
   function drawOwn() {
     if (!found.groups.length) return place.append(empty("No finished runs of your own yet", "Start some in the Live view.", h("a", { class: "button", href: "#/live" }, "Go to Live")));
     const now = found.groups[Math.min(group, found.groups.length - 1)];
     if (!now.scenarios.some((s) => s.name === scenario)) scenario = now.scenarios.at(-1).name;
-    place.append(h("section", { class: "card no-export" }, h("div", { class: "fields runs-to-choose" },
+    place.append(h("section", { class: "card" }, h("div", { class: "fields runs-to-choose" },
       choose("Experiment", found.groups.map((g, i) => [i, g.title]), group, (v) => { group = Number(v); }), choose("Scenario", now.scenarios.map((s) => [s.name, s.title]), scenario, (v) => { scenario = v; }))));
     place.append(groupCard(now, scenario));
     dots(place, dotsOf(now, scenario));
@@ -80,9 +80,9 @@ export function open(root, [named, ...names]) {
   }
   function paintChosen(rows, groups, missing, lines) {
     const cells = (row) => [h("span", { class: "key" }, dot(row), h("a", { href: `#/matrix/${part(row.name)}` }, row.title)), percent(row.accuracy, 2), percent(row.forgetting), duration(row.seconds), `${row.seed}`, described(row), row.settings || "–",
-      h("button", { type: "button", class: "quiet small no-export", onclick: () => without(row.name) }, "Leave out ", h("span", { class: "unseen" }, called(row)))];
+      h("button", { type: "button", class: "quiet small", onclick: () => without(row.name) }, "Leave out ", h("span", { class: "unseen" }, called(row)))];
     place.replaceChildren(h("section", { class: "card" },
-      h("div", { class: "row spread", style: { marginBottom: "12px" } }, h("h2", { style: { margin: 0 } }, `${rows.length} ${rows.length === 1 ? "run" : "runs"}`), rows.length ? h("span", { class: "row no-export" }, copyButtons(() => post("/api/programs", { runs: rows.map((row) => row.name) })),
+      h("div", { class: "row spread", style: { marginBottom: "12px" } }, h("h2", { style: { margin: 0 } }, `${rows.length} ${rows.length === 1 ? "run" : "runs"}`), rows.length ? h("span", { class: "row" }, copyButtons(() => post("/api/programs", { runs: rows.map((row) => row.name) })),
         h("button", { type: "button", class: "quiet small", onclick: () => copy(location.href, "the address, without the token") }, "Copy address")) : null),
       missing.length ? h("p", { class: "error" }, `Missing or not finished: ${missing.join(", ")}`) : null,
       rows.length ? table("The chosen runs", ["method", "accuracy", "forgetting", "training", "seed", "experiment", "settings", h("span", { class: "unseen" }, "Actions")], rows.map(cells), (i) => i < 4) : null));
@@ -101,7 +101,7 @@ export function open(root, [named, ...names]) {
     const now = found.tables[Math.min(paper, found.tables.length - 1)];
     const order = PAPER_ORDER.map((name) => now.scenarios.findIndex((s) => s.name === name));
     const cell = (c) => (c === null ? h("td", {}, "–") : h("td", {}, c.ours === null ? h("span", {}, "missing") : h("strong", {}, c.ours), h("small", {}, `n = ${c.n}, paper ${c.paper}`), h("span", { class: `verdict ${c.verdict.replace(" ", "-")}` }, `${c.difference} ${c.said}`)));
-    place.append(h("section", { class: "card no-export" }, h("div", { class: "fields runs-to-choose" }, choose("Table", found.tables.map((t, i) => [i, t.short]), paper, (v) => { paper = Number(v); }), choose("Figure", now.scenarios.map((s) => [s.name, s.title]), scenario ?? "class", (v) => { scenario = v; }))),
+    place.append(h("section", { class: "card" }, h("div", { class: "fields runs-to-choose" }, choose("Table", found.tables.map((t, i) => [i, t.short]), paper, (v) => { paper = Number(v); }), choose("Figure", now.scenarios.map((s) => [s.name, s.title]), scenario ?? "class", (v) => { scenario = v; }))),
       h("section", { class: "card" }, h("div", { class: "row spread", style: { marginBottom: "12px" } }, h("h2", { style: { margin: 0 } }, now.title), copyButtons(async () => ({ ...(await post("/api/programs", { runs: now.runs.map((run) => run.name) })), command: now.command }))), h("div", { class: "scroll", tabIndex: 0, role: "region", "aria-label": now.title }, h("table", {}, h("caption", { class: "unseen" }, now.title),
         h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "method"), order.map((i) => h("th", { scope: "col" }, now.scenarios[i].title)))),
         h("tbody", {}, now.rows.map((row) => h("tr", {}, h("th", { scope: "row" }, row.title, row.bound ? h("small", { class: "fine", style: { display: "block" } }, row.bound) : null), order.map((i) => cell(row.cells[i]))))))),
@@ -119,6 +119,7 @@ export function open(root, [named, ...names]) {
   ask();
   let asked = 0;
   return {
+    report: () => (shown === "runs" ? { runs: [...chosen] } : {}),
     update(message) {
       if (message.resized) return draw();
       if (shown === "runs" && !message.gone?.length && !message.rows?.some((row) => chosen.has(row.name))) return;

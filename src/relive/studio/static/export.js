@@ -1,9 +1,28 @@
 // The current view as one file that opens from disk, without network or scripts.
+import { post } from "./api.js";
 import { h, toast } from "./dom.js";
 
 const escaped = (text) => text.replace(/[&<>]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;" })[c]);
 
-export async function download(main) {
+// A view that compares runs is exported as their report, the page that `relive report` writes; any other as it looks.
+export async function download(main, view) {
+  if (!view?.report) return downloadView(main);
+  toast("Writing the report …");
+  try {
+    save((await post("/api/report", view.report())).page, "report");
+  } catch (error) {
+    toast(error.message);
+  }
+}
+
+function save(page, name) {
+  const address = URL.createObjectURL(new Blob([page], { type: "text/html" }));
+  h("a", { href: address, download: `relive-${name}.html` }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 10_000);
+  toast("Saved as one HTML file.");
+}
+
+async function downloadView(main) {
   const copy = main.cloneNode(true), canvases = main.querySelectorAll("canvas");
   copy.querySelectorAll("canvas").forEach((canvas, i) => { // a copy of a canvas is empty
     const { width, height } = canvases[i].getBoundingClientRect();
@@ -26,8 +45,5 @@ export async function download(main) {
 <title>${escaped(document.title)}</title><style>${css}</style></head><body>
 <header class="top"><span class="brand">relive <span>studio</span></span><span class="fine">${made} UTC</span></header>
 <main>${copy.innerHTML}</main></body></html>\n`;
-  const address = URL.createObjectURL(new Blob([page], { type: "text/html" }));
-  h("a", { href: address, download: `relive-${document.title.split(" ")[0].toLowerCase()}.html` }).click();
-  setTimeout(() => URL.revokeObjectURL(address), 10_000);
-  toast("Saved this view as one HTML file.");
+  save(page, document.title.split(" ")[0].toLowerCase());
 }
