@@ -102,8 +102,8 @@ def measure(course: str, method: str, seed: int, folder: Path) -> Iterator[Row]:
                     memories[c].tested,
                     share,
                     answered(model, portrait) if portrait else None,
-                    agreed[c] if memories[c].dreamt is not None else None,
-                    memories[c].dreamt,
+                    agreed[c] if memories[c].replayed is not None else None,
+                    memories[c].replayed,
                 )
 
 

@@ -97,7 +97,7 @@ class TestMemory:
         model = ContinualClassifier("ewc", **SMALL).partial_fit(*rows(0, 1))
         with pytest.raises(InputError, match="method 'ewc' generates nothing"):
             model.replay(3)
-        assert [m.dreamt for m in model.partial_fit(*rows(2)).report()] == [None] * 3
+        assert [m.replayed for m in model.partial_fit(*rows(2)).report()] == [None] * 3
 
     def test_replay_does_not_disturb_learning(self) -> None:
         one, other = (ContinualClassifier("rtf", **SMALL).partial_fit(*rows(0, 1)) for _ in range(2))
@@ -111,7 +111,7 @@ class TestMemory:
 
     def test_what_is_dreamt_adds_up(self) -> None:
         model = ContinualClassifier("rtf", **SMALL).partial_fit(*rows(0, 1, 2)).partial_fit(*rows(3, 4))
-        assert sum(m.dreamt for m in model.report() if m.dreamt is not None) == pytest.approx(1)
+        assert sum(m.replayed for m in model.report() if m.replayed is not None) == pytest.approx(1)
 
 
 def test_digest_is_of_rows_and_labels() -> None:

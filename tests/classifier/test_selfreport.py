@@ -26,11 +26,11 @@ def test_lessons_and_portraits_make_an_account() -> None:
         lesson("third", {1: 3}, {1: (4, 4)}),
     ]
     old, again, new = memories(["a", "b", "c"], lessons, {0: 6, 1: 4}, {0: portrait(0.8, 0.6), 1: portrait(0.5, 0.7)})
-    assert (old.tasks, old.n_samples, old.tested, old.dreamt) == (("first",), 5, 0.9, 0.6)
+    assert (old.tasks, old.n_samples, old.tested, old.replayed) == (("first",), 5, 0.9, 0.6)
     assert (round(old.kept or 0, 6), round(old.lost or 0, 6)) == (0.75, 20.0)
     assert (again.tasks, again.n_samples, again.tested) == (("first", "third"), 9, 1.0)
     assert (again.kept, again.lost) == (1.0, 0.0), "nothing is more than kept"
-    assert (new.tested, new.kept, new.lost, new.dreamt) == (None, None, None, 0.0)
+    assert (new.tested, new.kept, new.lost, new.replayed) == (None, None, None, 0.0)
 
 
 def test_what_is_not_replayed_or_has_faded_is_warned_of() -> None:

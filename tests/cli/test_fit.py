@@ -55,12 +55,12 @@ def test_the_method_is_chosen_and_said_with_its_reason(relive: Command, files: P
     assert "method    discriminant, chosen: closed form on random convolutions" in out
     assert ", in closed form\n" in out
     assert "as well as if all data had been kept" in out
-    assert "dreamt" not in out
+    assert "replayed" not in out
     code, out, _ = relive("fit", M, files / "b")
     assert code == 0
     assert "chosen" not in out  # already reported
     _, out, _ = relive("inspect", M)
-    assert "learns    by discriminant in scenario class" in out
+    assert "method    discriminant, scenario class" in out
     assert "chosen: closed form" in out
     assert relive("fit", M, files / "c", "--method", "discriminant")[0] == 0
     code, _, err = relive("fit", M, files / "c", "--method", "rtf")

@@ -38,7 +38,7 @@ def test_what_is_in_a_model(relive: Command, files: Path, made: Path) -> None:
     assert about["kept"] == [f"{M}.kept-1"]
     code, out, _ = relive("inspect", M)
     assert code == 0
-    for text in ("learns    by rtf in scenario class, bernoulli inputs", "[bold]", "pixel 7 and 56 more", "hidden 16"):
+    for text in ("method    rtf, scenario class, bernoulli inputs", "[bold]", "pixel 7 and 56 more", "hidden 16"):
         assert text in out
     code, _, err = relive("inspect", M, "--picture", "a.png")
     assert code == 2

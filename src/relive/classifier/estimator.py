@@ -324,8 +324,8 @@ class ContinualClassifier(Learned, ClassifierMixin, BaseEstimator):  # type: ign
         """Return how well each class is remembered, as far as can be known without old data."""
         check_is_fitted(self)
         with self._threads():
-            dreamt = selfreport.dreamt_counts(self.learner_, self.seed_)
-        by_label = {p: n for p, (n,) in self.bookkeeping_.by_label({c: (n,) for c, n in dreamt.items()}).items()}
+            replayed = selfreport.replayed_counts(self.learner_, self.seed_)
+        by_label = {p: n for p, (n,) in self.bookkeeping_.by_label({c: (n,) for c, n in replayed.items()}).items()}
         painted = portraits.by_label(self.portraits_, self.bookkeeping_)
         return selfreport.memories(self.labels_.tolist(), self.lessons_, by_label, painted)
 

@@ -76,7 +76,7 @@ def save(model: ContinualClassifier, path: Path) -> None:
         "n_features": model.n_features_in_,
         "feature_names": getattr(model, "feature_names_in_", np.array([])).tolist(),
         "notes": model.notes_,
-        "dreamt": {str(c): m.dreamt for c, m in enumerate(model.report()) if m.dreamt is not None},
+        "dreamt": {str(c): m.replayed for c, m in enumerate(model.report()) if m.replayed is not None},
         "asked": {"learned": model.asked_.learned, "usual": model.asked_.usual},
         "versions": versions(),
     }

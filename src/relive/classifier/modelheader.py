@@ -44,7 +44,7 @@ class Header:
         As the estimator has them; no names if the features have none.
     waiting
         Samples waiting to be learned, their labels, and labels declared with them; None if there are none.
-    dreamt
+    replayed
         Each class's share of what the model would replay, by its position in the labels; None if the file does
         not say.
     asked, portraits
@@ -62,7 +62,7 @@ class Header:
     features: Features
     bookkeeping: Bookkeeping
     waiting: tuple[Array, Array, Array] | None
-    dreamt: dict[int, float] | None
+    replayed: dict[int, float] | None
     asked: Asked
     portraits: Portraits
     versions: dict[str, str]
@@ -168,7 +168,7 @@ def header_of(said: dict[str, Any], arrays: dict[str, Array]) -> Header:
         _features(said["likelihood"], n, arrays),
         books,
         _waiting(said["waiting"], arrays["waiting.x"], n) if "waiting" in said else None,
-        _dreamt(said.get("dreamt"), len(labels)),
+        _replayed(said.get("dreamt"), len(labels)),
         _asked(said.get("asked"), arrays, len(books.meaning)),
         portraits_from(_below(arrays, "portraits."), n, books),
         schema.texts(said["versions"], "versions"),
@@ -274,7 +274,7 @@ def _waiting(values: dict[str, Any], x: Array, n: int) -> tuple[Array, Array, Ar
     return x.copy(), labels[index], _labels_from_json(values["declared"])
 
 
-def _dreamt(said: Any, n_labels: int) -> dict[int, float] | None:
+def _replayed(said: Any, n_labels: int) -> dict[int, float] | None:
     if said is None:
         return None
     shares = {int(c): schema.number(share, "dreamt", 0, 1) for c, share in schema.record(said, "dreamt").items()}

@@ -37,7 +37,7 @@ class Memory:
         An estimate of how much of that is left (:mod:`relive.classifier.portraits`); None if not known.
     lost
         The same as points of accuracy lost.
-    dreamt
+    replayed
         Its share of what the model would replay now; None if it replays nothing.
     """
 
@@ -47,10 +47,10 @@ class Memory:
     tested: float | None
     kept: float | None
     lost: float | None
-    dreamt: float | None
+    replayed: float | None
 
 
-def dreamt_counts(learner: Learner, seed: int) -> dict[int, int]:
+def replayed_counts(learner: Learner, seed: int) -> dict[int, int]:
     """Return how often each class occurs in a learner's replay; empty if it generates nothing, or in Task-IL."""
     from relive._util.seeds import stream
     from relive.classifier.answers import most_likely_classes, without_forgotten
@@ -70,12 +70,12 @@ def memories(
 
     ``counts`` are of replayed samples, empty if there are none; they and ``portraits`` are indexed by label position.
     """
-    dreamt = {p: n / sum(counts.values()) for p, n in counts.items()}
-    return [_memory(label, c, lessons, dreamt, portraits.get(c)) for c, label in enumerate(labels)]
+    replayed = {p: n / sum(counts.values()) for p, n in counts.items()}
+    return [_memory(label, c, lessons, replayed, portraits.get(c)) for c, label in enumerate(labels)]
 
 
 def _memory(
-    label: Any, c: int, lessons: Sequence[Lesson], dreamt: Mapping[int, float], portrait: Portrait | None
+    label: Any, c: int, lessons: Sequence[Lesson], replayed: Mapping[int, float], portrait: Portrait | None
 ) -> Memory:
     counts = [dict(zip(lesson.classes, lesson.counts, strict=True)).get(c, 0) for lesson in lessons]
     taught = [k for k, count in enumerate(counts) if count]
@@ -87,14 +87,14 @@ def _memory(
         tested=right / n if n else None,
         kept=portrait.kept if portrait else None,
         lost=portrait.lost if portrait else None,
-        dreamt=dreamt.get(c, 0.0) if dreamt else None,
+        replayed=replayed.get(c, 0.0) if replayed else None,
     )
 
 
 def warnings_of(memories: Sequence[Memory]) -> list[str]:
     """Return warnings: classes that are practically not replayed, and classes that lost much accuracy."""
     said = []
-    missed = [str(m.label) for m in memories if m.dreamt is not None and m.dreamt < MISSED]
+    missed = [str(m.label) for m in memories if m.replayed is not None and m.replayed < MISSED]
     if missed:
         said.append(f"{', '.join(missed)} missing from replay: what is not replayed is forgotten with later tasks")
     faded = [f"{m.label} (by {m.lost:.0f})" for m in memories if m.lost is not None and m.lost > MUCH]

@@ -70,7 +70,7 @@ def _remembered(path: Path, allow_code: bool) -> tuple[Header, Sequence[Memory]]
     from relive.inference.predictor import NeedsTorchError, checked
 
     header, arrays = described(path, allow_code=allow_code)
-    if header.dreamt is None:
+    if header.replayed is None:
         from relive.classifier.modelfile import load
 
         return header, load(path, allow_code=allow_code).report()
@@ -84,7 +84,7 @@ def _show(path: Path, about: dict[str, Any]) -> None:
     image = f", images of {' × '.join(map(str, about['image']))}" if about["image"] else ""
     out.print(f"model     {path}, {models.size_of(path)}")
     method, reason = about["choice"]["method"], about["choice"]["reason"]
-    out.print(f"learns    by {method} in scenario {about['parameters']['scenario']}, {about['likelihood']} inputs")
+    out.print(f"method    {method}, scenario {about['parameters']['scenario']}, {about['likelihood']} inputs")
     if reason:
         out.print(f"          chosen: {reason}")
     out.print(models.data_note(method, about["holds_data"]))

@@ -235,9 +235,9 @@ def _percent(share: float | None) -> str:
 LEGEND = {
     "tested": "tested: accuracy on held-out samples when it was learned",
     "kept": "kept: estimate of how much of that is left",
-    "dreamt": "dreamt: its share of what is replayed",
+    "replayed": "replayed: its share of what is replayed",
 }
-EXACT = "learned in closed form: every class is known as well as if all data had been kept and learned at once"
+EXACT = "closed form: every class is known as well as if all data had been kept and learned at once"
 UNKNOWN = "without data there is no telling how well each class is remembered: use relive evaluate"
 
 

@@ -46,7 +46,7 @@ def remembered(header: Header) -> list[Memory]:
     """Return what a model file says about each class."""
     books = header.bookkeeping
     painted = by_label(header.portraits, books)
-    return memories(books.labels.tolist(), books.lessons, header.dreamt or {}, painted)
+    return memories(books.labels.tolist(), books.lessons, header.replayed or {}, painted)
 
 
 def image_in(notes: dict[str, Any], n_features: int) -> tuple[int, ...] | None:

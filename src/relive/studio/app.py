@@ -161,9 +161,10 @@ class Studio:
 
     async def go_on(self, request: Request) -> Response:
         """Resume a run that was stopped."""
-        spec = await asyncio.to_thread(self.runs.spec, request.path_params["name"])
+        name = request.path_params["name"]
+        spec = await asyncio.to_thread(self.runs.spec, name)
         if spec is None:
-            raise RefusedError(404, "there is no such run")
+            raise RefusedError(404, f"there is no run {name!r}")
         return self._started([self._run(spec)])
 
     async def stop(self, request: Request) -> Response:
@@ -237,13 +238,13 @@ class Studio:
         directory = self.runs.directory(name) if isinstance(name, str) else None
         spec = self.runs.spec(name) if directory is not None else None
         if directory is None or spec is None:
-            raise RefusedError(404, "there is no such run")
+            raise RefusedError(404, f"there is no run {name!r}")
         return Seen(spec, directory)
 
     def _about(self, name: str) -> dict[str, Any]:
         row = self.runs.rows.get(name)
         if row is None:
-            raise RefusedError(404, "there is no such run")
+            raise RefusedError(404, f"there is no run {name!r}")
         result = self.runs.result(name)
         spec = result.spec if result is not None else self.runs.spec(name)
         about: dict[str, Any] = {"row": row}

@@ -61,9 +61,12 @@ class Models:
         found = [(path, path.stat()) for path in self.folder.glob(f"*{ENDING}") if NAME.fullmatch(path.stem)]
         found.sort(key=lambda pair: pair[1].st_mtime, reverse=True)
         models = [{"name": path.stem, "bytes": known.st_size, "when": known.st_mtime} for path, known in found]
-        methods = [{"name": name, "title": METHODS[name].title} for name in METHODS]
-        usable = [m for m in methods if not METHODS[m["name"]].needs_earlier_tasks]
-        return json_response({"models": models, "methods": usable, "folder": str(self.folder)})
+        methods = [
+            {"name": name, "title": facts.title}
+            for name, facts in METHODS.items()
+            if not (facts.needs_earlier_tasks or facts.keeps_data)  # a command is needed to allow stored samples
+        ]
+        return json_response({"models": models, "methods": methods, "folder": str(self.folder)})
 
     async def inspect(self, request: Request) -> Response:
         """Return what is in a model file."""

@@ -102,11 +102,11 @@ async function remember(place, name, run) {
   place.replaceChildren(loading());
   try {
     const answer = await get(`/api/models/${part(name)}`), model = answer.result;
-    const replays = model.classes.some((c) => c.dreamt !== null);
+    const replays = model.classes.some((c) => c.replayed !== null);
     place.replaceChildren(h("p", {}, h("strong", {}, model.choice.method), model.choice.reason ? `, chosen: ${model.choice.reason}` : ""),
       h("p", { class: "fine" }, `${model.tasks.length} ${model.tasks.length === 1 ? "task" : "tasks"}, ${model.features} features. ${model.holds_data ? "This file contains real samples." : "No samples are stored in this file."}`),
       h("div", { class: "scroll", tabIndex: 0, role: "region", "aria-label": "Classes" }, h("table", {}, h("caption", { class: "unseen" }, "Classes"), h("thead", {}, h("tr", {}, ["class", "samples", "tasks", ...(replays ? ["replayed"] : []), ""].map((head, i) => h("th", { scope: "col", class: i === 1 ? "number" : "" }, head || h("span", { class: "unseen" }, "Actions"))))),
-        h("tbody", {}, model.classes.map((c) => h("tr", {}, h("th", { scope: "row" }, String(c.label)), h("td", { class: "number" }, c.n_samples), h("td", {}, c.tasks.join(", ")), replays ? h("td", {}, percent(c.dreamt, 0)) : null,
+        h("tbody", {}, model.classes.map((c) => h("tr", {}, h("th", { scope: "row" }, String(c.label)), h("td", { class: "number" }, c.n_samples), h("td", {}, c.tasks.join(", ")), replays ? h("td", {}, percent(c.replayed, 0)) : null,
           h("td", {}, h("button", { type: "button", class: "quiet small", onclick: () => run("forget", { class: String(c.label) }) }, h("span", {}, "Forget"), h("span", { class: "unseen" }, String(c.label))))))))),
       h("div", { class: "row", style: { marginTop: "12px" } }, h("button", { type: "button", class: "quiet", disabled: !model.kept.length, onclick: () => run("rollback") }, "Roll back one step"), h("span", { class: "fine" }, model.kept.length ? `${model.kept.length} earlier ${model.kept.length === 1 ? "version" : "versions"}` : "no earlier version yet")),
       model.changes.length ? h("p", { class: "fine", style: { marginTop: "8px" } }, model.changes.map((c) => `${c.what}: ${c.labels.join(", ")}${c.into === null ? "" : ` into ${c.into}`}`).join("; ")) : "",
