@@ -14,7 +14,10 @@ import pytest
 from relive.cli import main
 
 ROOT = Path(__file__).parents[2]
-PAGES = ["README.md", "docs/tutorial.md", "docs/scenarios.md", "docs/faq.md", "docs/python.md", "docs/extending.md"]
+PAGES = [
+    *("README.md", "docs/tutorial.md", "docs/scenarios.md", "docs/faq.md", "docs/python.md"),
+    *(f"docs/extending/{name}.md" for name in ("index", "method", "data-set", "protocol", "network")),
+]
 BLOCK = re.compile(r"(?:<!-- not run: (.*?) -->\n+)?^```(\w+)\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
 POINTS = 3.0  # by how much a percentage may differ: processors round differently, and training amplifies it
 
