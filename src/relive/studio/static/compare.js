@@ -150,9 +150,10 @@ function dots(place, runs) {
   const width = widthOf(card) - 48, most = Math.max(...runs.map((run) => run.x)) || 1;
   const rough = most / (width / 90), size = 10 ** Math.floor(Math.log10(rough)), step = size * [1, 2, 5, 10].find((k) => k * size >= rough);
   const ticks = Array.from({ length: Math.floor((most * 1.05) / step) + 1 }, (_, i) => Number((i * step).toPrecision(3)));
-  const low = Math.max(0, Math.floor((Math.min(...runs.map((run) => run.y)) - 3) / 10) * 10);
+  const lowest = Math.max(0, Math.min(...runs.map((run) => run.y)) - 3), apart = [2, 5, 10, 20].find((k) => (100 - lowest) / k <= 6);
+  const low = Math.floor(lowest / apart) * apart, marks = Array.from({ length: (100 - low) / apart + 1 }, (_, i) => low + i * apart);
   card.append(h("h2", {}, "Accuracy against training time"), scatter(runs.map((run) => ({ ...run, colour: shade(run.colour), label: `${run.title}, seed ${run.seed}: ${run.y.toFixed(2)} % in ${run.x.toFixed(1)} s` })),
-    { width, height: 320, label: "Accuracy against training time, a dot for each run", axes: { x: [0, most * 1.05], y: [low, 101], xTicks: ticks, yTicks: [low, (low + 100) / 2, 100], xName: "training time (s)" }, onDot: (run) => { if (state.rows.has(run.name)) location.hash = `#/matrix/${part(run.name)}`; } }),
+    { width, height: 320, label: "Accuracy against training time, a dot for each run", axes: { x: [0, most * 1.05], y: [low, 101], xTicks: ticks, yTicks: marks, xName: "training time (s)" }, onDot: (run) => { if (state.rows.has(run.name)) location.hash = `#/matrix/${part(run.name)}`; } }),
     h("div", { class: "row" }, [...new Map(runs.map((run) => [run.title, run.colour]))].map(([text, colour]) => h("span", { class: "key" }, h("span", { class: "dot", style: { background: shade(colour) } }), text))),
     h("details", {}, h("summary", {}, "As a table"), table("Runs", ["run", "seed", "accuracy %", "seconds"], runs.slice(0, 500).map((run) => [run.title, run.seed, run.y.toFixed(2), run.x.toFixed(1)]))));
 }
