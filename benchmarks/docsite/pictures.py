@@ -36,11 +36,16 @@ SCENARIOS = {  # title: what is given besides the picture, the question, the ans
     "Domain-IL": ("nothing", "first or second\nof its pair?", "second"),
     "Class-IL": ("nothing", "which of all digits\nmet so far?", "3"),
 }
-RULE = (  # question, answer if yes, and why
-    ("A network of your own, or a named encoder?", "rtf", "trained, with generated replay"),
-    ("Pictures of a known shape?", "discriminant", "closed form on random convolutions"),
-    ("Domain-IL: the same classes\nunder other circumstances?", "domains", "a closed form for every domain"),
-    ("Rows of 513 to 2,000 numbers of any size,\nas a network's features are?", "slda", "closed form on all of them"),
+RULE = (
+    (
+        "Must classes be forgettable\nwithout a trace?",
+        "discriminant",
+        "with sums for each class",
+    ),  # question, answer if yes, and why
+    ("Your own network, or a named encoder?", "rtf", "trained, with generated replay"),
+    ("Images of a known shape?", "discriminant", "closed form on random convolutions"),
+    ("Domain-IL: the same classes\nin another context?", "domains", "a closed form for every domain"),
+    ("Rows of 513 to 2,000 numbers of any size,\nsuch as a network's features?", "slda", "closed form on all of them"),
 )
 OTHERWISE = ("discriminant", "closed form on random features")
 
@@ -110,12 +115,12 @@ def scenarios() -> Figure:
 
 def rule() -> Figure:
     """Return how a method is chosen if none is named."""
-    figure = Figure(figsize=(8.4, 5.2), layout="constrained")
+    figure = Figure(figsize=(8.4, 6.2), layout="constrained")
     axis = figure.subplots()
     _blank(axis)
-    axis.set(xlim=(0, 16), ylim=(0.2, 10))
+    axis.set(xlim=(0, 16), ylim=(0.2, 12))
     for k, (question, method, why) in enumerate(RULE):
-        y = 9.2 - 2 * k
+        y = 11.2 - 2 * k
         _box(axis, 4, y, question, BOX)
         _box(axis, 12.6, y, f"{method}\n{why}", ANSWER)
         axis.annotate("yes", (10.0, y), (8.6, y), va="center", arrowprops={"arrowstyle": "->", "color": QUIET})

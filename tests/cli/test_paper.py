@@ -53,7 +53,7 @@ def test_the_papers_table_and_what_is_done_is_not_done_again(relive: Command, tm
     first = relive(*asked)
     assert first.code == 0, first.err
     assert "0 of 4 runs done" in first.err
-    assert "4 of 4 runs done" in first.err
+    assert "4 of 4 runs done\n" in first.err
     assert "92.56" in first.out
     results, damaged = Store(tmp_path / "runs").scan()
     assert (len(results), damaged) == (4, [])

@@ -145,22 +145,25 @@ class Display:
         if self.live.is_started:
             self.live.update(self._table(status), refresh=True)
         elif not self.quiet and (status.done != self.done or time.monotonic() - self.last_line >= SIGN_OF_LIFE):
-            err.print(f"{status.done} of {status.total} runs done, {self._left(status)}")
+            err.print(f"{status.done} of {status.total} runs done{self._left(status)}")
             self.last_line = time.monotonic()
         self.done = status.done
 
     def _left(self, status: Status) -> str:
+        """Return how much time is left, after a comma; nothing once all runs are done."""
+        if status.done == status.total:
+            return ""
         gained = status.done_share - status.found_share  # results found at the start say nothing about the speed
         if gained <= 0:
-            return "time left: not known yet"
+            return ", time left: not known yet"
         seconds = (time.monotonic() - self.start) * (1 - status.done_share) / gained
         if seconds < 60:
-            return "less than a minute left"
+            return ", less than a minute left"
         hours, minutes = divmod(round(seconds / 60), 60)
-        return f"about {hours} h {minutes:02d} min left" if hours else f"about {minutes} min left"
+        return f", about {hours} h {minutes:02d} min left" if hours else f", about {minutes} min left"
 
     def _table(self, status: Status) -> RenderableType:
-        head = f"{status.done} of {status.total} runs done, {len(status.failures)} failed, {self._left(status)}"
+        head = f"{status.done} of {status.total} runs done, {len(status.failures)} failed{self._left(status)}"
         if status.elsewhere:
             head += f", {status.elsewhere} being done by another sweep"
         table = Table(box=None, pad_edge=False, show_header=False)
