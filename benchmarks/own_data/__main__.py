@@ -23,7 +23,7 @@ from benchmarks.own_data.courses import COURSES, FOLDER, SOURCES, samples_of
 from benchmarks.own_data.figures import figure
 from benchmarks.own_data.learner import scaling
 from benchmarks.own_data.learners import LEARNERS
-from benchmarks.own_data.report import cells, page, summary_table
+from benchmarks.own_data.report import cells, page, short_table, summary_table
 from benchmarks.own_data.results import missing, read, run_all
 from benchmarks.own_data.tuning import CANDIDATES, tune
 from benchmarks.page import put
@@ -83,6 +83,7 @@ def write(options: argparse.Namespace) -> None:
     runs = read(options.output)
     put(options.page, "comparison", page(runs))
     table = cells(runs)
+    put(options.short_page, "summary", short_table(table))
     save(figure(table, "numbers", "numbers kept"), options.pictures, "benchmark-numbers", ("png",))
     save(figure(table, "seconds", "CPU time of learning (s)"), options.pictures, "benchmark-time", ("png",))
 
@@ -104,6 +105,7 @@ def main() -> None:
     one.set_defaults(do=run)
     one = commands.add_parser("write")
     one.add_argument("--page", type=Path, default=ROOT / "docs/benchmark.md")
+    one.add_argument("--short-page", type=Path, default=ROOT / "docs/which-method.md")
     one.add_argument("--pictures", type=Path, default=ROOT / "docs/pictures")
     one.set_defaults(do=write)
     one = commands.add_parser("tune")

@@ -18,6 +18,10 @@ REFERENCE = "rtf"  # its courses are compared, and its time is the unit
 SEEDS = 5  # of a cell that is complete
 COLUMNS = 8  # courses in one table
 CLOSE = 1.0  # points behind the best that are not reported
+IN_SHORT = (
+    *("auto", "slda", "bir", "rtf", "none (fine-tuning)", "random features + ridge", "a Gaussian per class"),
+    *("everything at once: the same MLP", "everything at once: RandomForest", "everything at once: SVC"),
+)
 FOLLOWED = ("auto", "rtf")  # learners for which the courses where they are behind are listed
 
 
@@ -176,6 +180,25 @@ def summary_table(table: Cells) -> str:
         lines.append(
             f"| {name}{mark(name)}{kept} | {entry.family} | {s.courses} | {number(s.accuracy)} | {s.rank:.1f} "
             f"| {s.behind:.1f} ({s.where}) | {s.seconds:.2g} | {number(s.ratio, '.2g')} | {short(s.numbers)} |"
+        )
+    return "\n".join(lines)
+
+
+def short_table(table: Cells) -> str:
+    """Return the means of some learners as markdown, the best first, for a page about choosing one."""
+    found = summaries(table)
+    lines = [
+        f"Means over {len(shared(table))} courses:",
+        "",
+        "| learner | accuracy (%) | rank without stored data | numbers kept | CPU time |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for name in sorted(IN_SHORT, key=lambda name: -found[name].accuracy):
+        s, kept = found[name], LEARNERS[name].keeps_data
+        shown = f"`{name}`" if LEARNERS[name].family == "relive" else name
+        lines.append(
+            f"| {shown} | {s.accuracy:.1f} | {'–' if kept else f'{s.rank:.1f}'} "
+            f"| {'the data' if kept else short(s.numbers)} | {s.seconds:.2g} s |"
         )
     return "\n".join(lines)
 

@@ -33,7 +33,7 @@ class Sums:
         self.count.index_add_(0, cell, h.new_ones(len(h)), alpha=times)
         self.total.index_add_(0, cell, h, alpha=times)
         if self.products is not None:
-            mirror(self.products.addmm_(h.T, h, alpha=times))
+            add_square(self.products, h, times)
 
     def copy(self) -> Sums:
         """Return sums that can be added to without changing these."""
@@ -72,7 +72,14 @@ def add_products(by_class: MutableSequence[Tensor], h: Tensor, cell: Tensor, tim
     """Add the products of features h (n, features) to those of each row's class (n,), without changing old tensors."""
     for c in torch.unique(cell).tolist():
         mine = h[cell == c]
-        by_class[c] = mirror(by_class[c].addmm(mine.T, mine, alpha=times))
+        by_class[c] = add_square(by_class[c].clone(), mine, times)
+
+
+def add_square(products: Tensor, h: Tensor, times: int, block: int = 256) -> Tensor:
+    """Add hᵀ h to a symmetric matrix (features, features) in place, and return it; only its upper half is computed."""
+    for i in range(0, len(products), block):
+        products[i : i + block, i:].addmm_(h[:, i : i + block].T, h[:, i:], alpha=times)
+    return mirror(products)
 
 
 def move_products(by_class: MutableSequence[Tensor], source: int, target: int) -> None:
