@@ -16,6 +16,8 @@ from relive.experiments.worker import Job, work
 from relive.methods import method_facts
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from relive.classifier.estimator import ContinualClassifier
     from relive.core.learner import Learner
     from relive.data.tasks import Task
@@ -121,11 +123,18 @@ def model_of(spec: RunSpec, learner: Learner, tasks: list[Task]) -> ContinualCla
     )
     model.learner_ = new_learner(model, model.bookkeeping_.scenario_with())
     fresh, state = model.learner_.state(), learner.state()
-    # an optimizer of another kind than a model file's starts afresh
-    state = fresh | {name: t for name, t in state.items() if name in fresh or name.startswith("method.")}
+    # an optimizer of another kind than a model file's starts afresh, and what a method keeps for later tasks (XdG's
+    # gates) is left out
+    kept = {name: t for name, t in state.items() if name in fresh or name.startswith("method.")}
+    state = fresh | {name: _cut(t, fresh[name]) if name in fresh else t for name, t in kept.items()}
     model.learner_.check_state(state)
     model.learner_.load_state(state)
     return model
+
+
+def _cut(tensor: Tensor, like: Tensor) -> Tensor:
+    """Return as many rows of a tensor as another has, if that is all that differs."""
+    return tensor[: len(like)] if tensor.dim() and tensor.shape[1:] == like.shape[1:] else tensor
 
 
 def _classes(spec: RunSpec, learner: Learner, tasks: list[Task]) -> tuple[list[str], list[tuple[int, ...]], list[int]]:
