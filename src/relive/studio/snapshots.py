@@ -133,8 +133,9 @@ def model_of(spec: RunSpec, learner: Learner, tasks: list[Task]) -> ContinualCla
 
 
 def _cut(tensor: Tensor, like: Tensor) -> Tensor:
-    """Return as many rows of a tensor as another has, if that is all that differs."""
-    return tensor[: len(like)] if tensor.dim() and tensor.shape[1:] == like.shape[1:] else tensor
+    """Return as many rows of a tensor as another has, if that is all that differs; a memory starts with no rows."""
+    alike = tensor.dim() > 0 and tensor.shape[1:] == like.shape[1:] and len(like) > 0
+    return tensor[: len(like)] if alike else tensor
 
 
 def _classes(spec: RunSpec, learner: Learner, tasks: list[Task]) -> tuple[list[str], list[tuple[int, ...]], list[int]]:
