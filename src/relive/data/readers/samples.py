@@ -48,9 +48,6 @@ def arranged(samples: Samples, known: Sequence[str], where: str) -> Samples:
     if samples.names is None or list(samples.names) == list(known):
         return samples
     place = {name: i for i, name in enumerate(samples.names)}
-    if len(place) < len(samples.names):
-        twice = next(name for name in place if samples.names.count(name) > 1)
-        raise InputError(f"{where} has several columns {twice!r}: leave one, so that columns can be matched by name")
     missing = [name for name in known if name not in place]
     foreign = [name for name in samples.names if name not in set(known)]
     if missing:
