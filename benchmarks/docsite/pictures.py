@@ -45,7 +45,11 @@ RULE = (
     ("Your own network, or a named encoder?", "rtf", "trained, with generated replay"),
     ("Images of a known shape?", "discriminant", "closed form on random convolutions"),
     ("Domain-IL: the same classes\nin another context?", "domains", "a closed form for every domain"),
-    ("Rows of 513 to 2,000 numbers of any size,\nsuch as a network's features?", "slda", "closed form on all of them"),
+    (
+        "Rows of 513 to 2,000 numbers, not all\nin [0, 1], such as a network's features?",
+        "slda",
+        "closed form on all of them",
+    ),
 )
 OTHERWISE = ("discriminant", "closed form on random features")
 

@@ -169,8 +169,8 @@ def geometric(values: Sequence[float]) -> float:
 def summary_table(table: Cells) -> str:
     """Return the summaries as Markdown, the best mean first, learners without some courses last."""
     lines = [
-        f"| learner | of | courses | mean of {len(shared(table))} | mean rank | furthest behind the best without data "
-        f"| CPU seconds | CPU time, {REFERENCE} = 1 | numbers kept |",
+        f"| learner | of | courses | mean of {len(shared(table))} | mean rank "
+        f"| furthest behind the best without stored data | CPU seconds | CPU time, {REFERENCE} = 1 | numbers kept |",
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     found = summaries(table)

@@ -128,7 +128,7 @@ def test_a_failing_run_is_named_and_the_others_are_kept(
     said = relive("grid", "--scenario", "task", "--method", "si", traceback=True)
     assert said.code == 1
     assert "failed: split-task-si-mnist-seed1000" in said.err
-    assert "1 of 2 runs failed, each twice; 1 are in runs" in said.err
+    assert "1 of 2 runs failed, each twice; 1 finished, in runs" in said.err
     assert said.out == ""
     assert [run.spec.settings["c"] for run in Store(tmp_path / "runs").scan()[0]] == [1.0]
     assert tuned_of(Store(tmp_path / "runs").scan()[0]) == {}  # nothing is chosen from an unfinished search
@@ -270,6 +270,28 @@ def test_compare_is_one_command(relive: Command, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("no_workers")
+def test_a_table_with_failed_runs_is_shown_and_the_exit_code_says_so(
+    relive: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(paper.PRESETS["split"], "iters", 5)
+    monkeypatch.setattr("relive.methods.lwf.LwF.after_task", lambda *given: 1 / 0)
+    said = relive("paper", "--scenario", "task", "--method", "none", "--method", "lwf", "--seeds", "1", traceback=True)
+    assert (said.code, "None" in said.out) == (1, True)
+    assert "1 of 2 runs failed, each twice; 1 finished, in runs" in said.err
+
+
+@pytest.mark.usefixtures("no_workers")
+def test_compare_sets_what_methods_have_and_says_what_is_left_out(relive: Command) -> None:
+    asked = ["compare", "--dataset", "digits", "--tasks", "2", "--iters", "5", "--seeds", "1", "--method", "none"]
+    said = relive(*asked, "--method", "ewc", "--method", "xdg", "--set", "lam=7", "--format", "json")
+    assert said.code == 0, said.err
+    assert "XdG does not work in scenario class, and is left out there" in said.err
+    assert [run.spec.settings for run in Store(Path("runs")).scan()[0] if run.spec.method == "ewc"] == [{"lam": 7.0}]
+    wrong = relive(*asked, "--set", "lam=7")
+    assert (wrong.code, "unknown setting 'lam'" in wrong.err) == (2, True)
+
+
+@pytest.mark.usefixtures("no_workers")
 def test_compare_shows_the_others_if_a_method_fails_and_its_error_once(relive: Command, tmp_path: Path) -> None:
     own = "class Bad(Method):\n    def loss(self, *given):\n        raise KeyError('mine')\n"
     (tmp_path / "bad.py").write_text(f"from relive import Method\n\n\n{own}")
@@ -277,7 +299,7 @@ def test_compare_shows_the_others_if_a_method_fails_and_its_error_once(relive: C
     said = relive(*asked, "--method", "none", "--method", "bad.py:Bad", traceback=True)
     assert said.code == 1
     assert [(e["title"], e["n"]) for e in json.loads(said.out)["entries"]] == [("None", 2)]
-    assert "2 of 4 runs failed, each twice; 2 are in runs" in said.err
+    assert "2 of 4 runs failed, each twice; 2 finished, in runs" in said.err
     assert said.err.count("Traceback") == 1
     assert relive(*asked, "--method", "bad.py:Bad", traceback=True).out == ""
 

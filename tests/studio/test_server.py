@@ -105,6 +105,12 @@ def test_no_name_in_a_request_leads_out_of_the_runs(studio: Served) -> None:
         assert studio.ask("/api/draw", pixels)[0] in (400, 404)
 
 
+def test_models_are_taught_by_methods_that_need_no_further_consent(studio: Served) -> None:
+    offered = {method["name"] for method in studio.ask("/api/models")[1]["methods"]}
+    assert {"rtf", "discriminant"} <= offered
+    assert offered.isdisjoint({"er", "agem", "icarl", "offline"})
+
+
 def test_runs_that_are_chosen_are_those_that_are_known(studio: Served) -> None:
     known = spec_of("split", "class", "rtf", 1).name
     outside = Store(studio.places.store.root.parent / "outside")
@@ -118,6 +124,8 @@ def test_runs_that_are_chosen_are_those_that_are_known(studio: Served) -> None:
     assert studio.ask("/api/programs", {"runs": EVIL})[0] == 404
     status, said = studio.ask("/api/report", {"runs": [known, *evil]})
     assert (status, "1 run in" in said["page"], "outside" in said["page"]) == (200, True, False)
+    studio.places.store.save(result_of(spec_of("split", "class", "rtf", 2)), [])
+    assert "1 run in" in studio.ask("/api/report", {"runs": [known]})[1]["page"]
     everything = studio.ask("/api/report", {})[1]["page"]
     assert f"{len(studio.places.store.scan()[0])} run" in everything
     for wrong in ([], [1], "x", None, [["x"]], ["x"] * 201):

@@ -34,8 +34,7 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
     names = list(known)
     near = nearest(name, names)
     hint = "." if near is None else f": did you mean {near!r}?"
-    listed = ", ".join(repr(name) if " " in name else name for name in names)
-    return InputError(f"unknown {kind} {name!r}{hint} Known: {listed}")
+    return InputError(f"unknown {kind} {name!r}{hint} Known: {', '.join(names)}")
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

@@ -89,7 +89,8 @@ def _positions(books: Bookkeeping, labels: Sequence[Any]) -> list[int]:
         if label not in known and label in books.declared.tolist():
             raise InputError(f"class {label!r} was declared but never learned: there is nothing to change")
         if label not in known:
-            raise unknown("class", str(label), [str(name) for name in known])
+            quoted = [f"{name!r}" if " " in str(name) else str(name) for name in known]
+            raise unknown("class", str(label), quoted)
     return list(dict.fromkeys(known.index(label) for label in given.tolist()))
 
 

@@ -10,12 +10,18 @@ import typer
 
 from relive._util.errors import InputError, unknown
 from relive.cli import run, sweeping
-from relive.cli.console import err, out
+from relive.cli.console import err, note, out
 
 METHODS = Annotated[
     list[str], typer.Option("--method", help="One of `relive methods`, or my_file.py:MyMethod. Repeatable.")
 ]
-SCENARIOS = Annotated[list[str] | None, typer.Option("--scenario", help="task, domain or class. Repeatable.")]
+SCENARIOS = Annotated[
+    list[str] | None, typer.Option("--scenario", help="task, domain or class; class if not given. Repeatable.")
+]
+SET = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="A setting of every method that has it. Repeatable."),
+]
 SEEDS = Annotated[int, typer.Option(help="Runs of each method and scenario, with seeds 1, 2, …", min=1)]
 FORMAT = Annotated[str, typer.Option("--format", help="text, markdown, json or csv.")]
 FIGURES = Annotated[Path | None, typer.Option(help="Where the figures go; by default a folder in --runs-dir.")]
@@ -25,6 +31,8 @@ EXAMPLES = """Examples:
 relive compare --dataset digits --iters 500 --method none --method rtf --seeds 5
 
 relive compare --dataset digits --method rtf --method my_file.py:MyMethod --scenario task --scenario class
+
+relive compare --dataset digits --method none --method ewc --set lam=1e4 --scenario task
 
 relive compare --dataset my.npz --tasks 3 --method none --method rtf
 
@@ -50,6 +58,7 @@ def command(
     batch_size: run.BATCH_SIZE = None,
     latent: run.LATENT = None,
     fidelity: run.FIDELITY = "as_run",
+    settings: SET = None,
     output_format: FORMAT = "text",
     figures: FIGURES = None,
     workers: sweeping.WORKERS = None,
@@ -82,9 +91,24 @@ def command(
     }
     given |= {"learning_rate": learning_rate, "hidden": hidden, "batch_size": batch_size, "latent": latent}
     changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    specs = specs_of(
-        [protocol], scenario or ["class"], method, range(1, seeds + 1), dataset=dataset, fidelity=fidelity, **changes
-    )
+    scenarios = scenario or ["class"]
+    values = settings_of(method, run.pairs("--set", settings))
+    specs = [
+        spec
+        for name in method
+        for spec in specs_of(
+            [protocol],
+            scenarios,
+            [name],
+            range(1, seeds + 1),
+            values[name],
+            dataset=dataset,
+            fidelity=fidelity,
+            **changes,
+        )
+    ]
+    if not quiet:
+        note_left_out(method, scenarios)
     if not specs:
         raise InputError("there is nothing to run: none of the chosen methods works in the chosen scenarios")
     store = sweeping.make_store(runs_dir, taken_from)
@@ -106,3 +130,28 @@ def command(
         save(figure, folder, name)
         err.print(f"figure    {folder / name}.png")
     sweeping.end(status)
+
+
+def settings_of(methods: list[str], given: dict[str, str]) -> dict[str, dict[str, list[float]]]:
+    """Return, for each method, the values of those settings that it has; refuse one that no method has."""
+    from relive.methods import method_facts
+
+    known = {name: method_facts(name).defaults for name in methods}
+    for setting in given:
+        if not any(setting in defaults for defaults in known.values()):
+            raise unknown("setting", setting, sorted({name for defaults in known.values() for name in defaults}))
+    return {
+        name: {setting: [run.number(setting, text)] for setting, text in given.items() if setting in defaults}
+        for name, defaults in known.items()
+    }
+
+
+def note_left_out(methods: list[str], scenarios: list[str]) -> None:
+    """Say which methods do not work in which scenarios."""
+    from relive.methods import method_facts
+
+    for name in methods:
+        facts = method_facts(name)
+        lacking = [scenario for scenario in scenarios if scenario not in facts.scenarios]
+        if lacking:
+            note(f"{facts.title} does not work in scenario {' and '.join(lacking)}, and is left out there")

@@ -6,11 +6,15 @@ itself); 2: the request was invalid; 130: it was interrupted.
 
 from __future__ import annotations
 
+import sys
+import sysconfig
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
+import relive
 from relive._util.errors import InputError, ReliveError, is_out_of_memory
 from relive.cli.console import err
 
@@ -43,7 +47,22 @@ def message(error: Exception) -> str:
         what = f"{error.strerror}: {error.filename}" if error.filename else f"cannot print: {error}"
         return f"{what}; whatever was stored before is kept"
     said = " ".join(str(error).split())
+    if (place := _own_line(error)) is not None:
+        return f"{place}: {type(error).__name__}: {said[:300]}. relive --debug COMMAND … shows the traceback"
     return (
         f"{type(error).__name__}: {said[:300]}. This is a bug in relive; files are intact. "
         "relive --debug COMMAND … shows the traceback: please report it"
     )
+
+
+def _own_line(error: Exception) -> str | None:
+    """Return the last line of the user's own files that an error went through; None if it went through none."""
+    lines = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+    if isinstance(error, SyntaxError) and error.filename:
+        lines.append((error.filename, error.lineno))
+    theirs = [Path(relive.__file__).parent, Path(sys.prefix), Path(sysconfig.get_path("stdlib"))]
+    for name, line in reversed(lines):
+        path = Path(name).resolve()
+        if path.suffix == ".py" and not any(path.is_relative_to(folder.resolve()) for folder in theirs):
+            return f"{Path(name).name}, line {line}"
+    return None

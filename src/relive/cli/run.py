@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -308,7 +309,10 @@ def _published(spec: RunSpec) -> str:
     if cell is None:
         elsewhere = FURTHER.get((spec.protocol, spec.scenario, spec.method))
         return f"published: {elsewhere.mean:.2f} % ({elsewhere.reference})" if elsewhere else ""
-    published = f"{cell.mean:.2f} ± {cell.sem:.2f} % (mean ± SEM of {RUNS_PER_CELL} runs)"
+    spread = cell.sem * math.sqrt(RUNS_PER_CELL)
+    published = (
+        f"{cell.mean:.2f} ± {cell.sem:.2f} % (mean ± SEM of {RUNS_PER_CELL} runs, which differ by {spread:.1f} or so)"
+    )
     preset = make_spec(spec.protocol, spec.scenario, spec.method, seed=spec.seed).to_json()
     mine = spec.to_json()
     changed = [

@@ -108,7 +108,9 @@ def sweep(
         same = f"\n(the same error ended {', '.join(others)})" if others else ""
         err.say("failed:", f"{name}\n{trace}{same}", "bold red")
     if status.failures:
-        err.print(f"{len(status.failures)} of {status.total} runs failed, each twice; {status.done} are in {runs_dir}")
+        err.print(
+            f"{len(status.failures)} of {status.total} runs failed, each twice; {status.done} finished, in {runs_dir}"
+        )
     return status
 
 

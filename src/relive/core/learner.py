@@ -201,8 +201,9 @@ class Learner:
             for iteration in range(1, iterations + 1 if self.method.takes_steps else 1):
                 loss = self.step(source())
                 if not math.isfinite(loss):
+                    where = f"iteration {iteration} of task {len(stream.tasks)}"
                     raise ReliveError(
-                        f"the loss became {loss} in iteration {iteration}: training diverged. "
+                        f"the loss became {loss} in {where}: training diverged. "
                         "Lower the method's strength or the learning rate"
                     )
                 if on_step is not None and on_step(iteration, loss):
@@ -316,7 +317,12 @@ class Learner:
     def predict(self, x: Tensor, task: int) -> Tensor:
         """Return the most likely output unit of each input, (n,); only Task-IL uses ``task``."""
         active = self.scenario.active(task, max(self.seen, 1))
-        return self.logits(x, task).masked_fill(~active, -torch.inf).argmax(1).cpu()
+        logits = self.logits(x, task).masked_fill(~active, -torch.inf)
+        if bool(logits.isnan().any()):
+            raise ReliveError(
+                "the method's logits are not numbers (nan), so they predict nothing: its weights diverged"
+            )
+        return logits.argmax(1).cpu()
 
     @property
     def n_parameters(self) -> int:

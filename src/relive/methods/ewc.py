@@ -9,9 +9,10 @@ term, anchored after the last task, with a running sum :math:`\tilde F^{(k)} = \
 
 .. math:: \lambda \sum_i \tilde F^{(K-1)}_{ii} (\theta_i - \hat\theta^{(K-1)}_i)^2
 
-Schwarz et al. (2018), "Progress & Compress", ICML; Huszár (2018), PNAS 115. Deviations: F is the diagonal over the
-task's whole training set. In ``as_run`` (the default) it uses predicted labels and is divided by N − 1, and online EWC
-has an extra factor ½γ; the fidelity choices are ``fisher_labels``, ``fisher_divisor`` and ``online_ewc``.
+as the reproduced paper writes it. Its code (``as_run``, the default) has a factor ½γ in front, as do Schwarz et al.
+(2018), "Progress & Compress", ICML; see also Huszár (2018), PNAS 115. Deviations: F is the diagonal over the task's
+whole training set; in ``as_run`` it uses predicted labels and is divided by N − 1. The fidelity choices are
+``fisher_labels``, ``fisher_divisor`` and ``online_ewc``.
 """
 
 from __future__ import annotations

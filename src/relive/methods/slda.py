@@ -6,8 +6,8 @@ r"""Streaming linear discriminant analysis: a Gaussian per class, all with one c
 with Σ the covariance within classes. Hayes & Kanan (2020), "Lifelong machine learning with deep streaming linear
 discriminant analysis", CVPR workshops. Deviations: they shrink towards the identity with ε = 1e-4; here the target is
 the diagonal, so the scale of a feature does not matter, and ε is chosen from the sums: that of the best-fitting ridge
-regression (:mod:`relive.methods.analytic`). The features are the inputs themselves unless an
-encoder is chosen; they used those of a frozen convolutional network.
+regression (:mod:`relive.methods.analytic`). They leave out the prior log(n_c / n). The features are the inputs
+themselves unless an encoder is chosen; they used those of a frozen convolutional network.
 
 With ``noise`` = σ, single samples are hidden (:mod:`relive.methods.noise`).
 """
