@@ -276,11 +276,56 @@ def test_a_warning_is_a_note(relive: Command, files: Path) -> None:
     assert len(err.splitlines()) == err.count("note: ")
 
 
-def test_a_column_that_numbers_the_rows_is_named(relive: Command) -> None:
-    x = np.random.default_rng(0).normal(size=(30, 2))
-    table = pd.DataFrame({"size": x[:, 0], "id": np.arange(100, 130), "weight": x[:, 1], "label": [0, 1] * 15})
-    table.to_csv("numbered.csv", index=False)
-    assert "column 'id' of numbered.csv only numbers the rows" in relive("fit", M, "numbered.csv").err
-    table.loc[9, "id"] = 0  # one gap, and it may mean something
+def numbered(n: int = 30) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    x, ids = rng.normal(size=(n, 2)), rng.permutation(1000)[:n]
+    return pd.DataFrame({"size": x[:, 0], "id": ids, "weight": x[:, 1], "label": ["a", "b"] * (n // 2)})
+
+
+def test_a_column_of_ids_is_named_and_can_be_left_out(relive: Command, tmp_path: Path) -> None:
+    table = numbered()
+    table.to_csv("may.csv", index=False)
+    said = relive("fit", M, "may.csv")
+    assert "column 'id' of may.csv has a different whole number in every row" in said.err
+    assert "leave it out with --ignore id" in said.err
+    once = relive("fit", "n.safetensors", "may.csv", "--ignore", "id")
+    assert (once.code, "whole number" in once.err) == (0, False)
+    later = table.assign(id=[f"no {i}" for i in table["id"]], label=["c", "d"] * 15)  # no numbers at all
+    later.to_csv("june.csv", index=False)
+    assert relive("fit", "n.safetensors", "june.csv").code == 0  # it is remembered
+    answers = relive("predict", "n.safetensors", "june.csv")
+    assert answers.code == 0
+    later.drop(columns="id").to_csv("plain.csv", index=False)
+    assert relive("predict", "n.safetensors", "plain.csv").out == answers.out
+    assert list(load("n.safetensors").feature_names_in_) == ["size", "weight"]
+    for words, message in (
+        (["may.csv", "--ignore", "ids"], "unknown column 'ids': did you mean 'id'?"),
+        (["x.npz", "--ignore", "id"], "x.npz has no named columns"),
+    ):
+        np.savez("x.npz", X=np.eye(4), y=[0, 1, 0, 1])
+        wrong = relive("fit", "o.safetensors", *words)
+        assert (wrong.code, message in wrong.err) == (2, True)
+        assert not (tmp_path / "o.safetensors").exists()
+    table = table.assign(id=table["id"] // 100)  # some occur twice: not an id
     table.to_csv("other.csv", index=False)
-    assert "numbers the rows" not in relive("fit", "n.safetensors", "other.csv").err
+    assert "whole number" not in relive("fit", "p.safetensors", "other.csv").err
+
+
+def test_a_label_that_differs_in_case_only_is_pointed_out(relive: Command) -> None:
+    numbered().drop(columns="id").to_csv("may.csv", index=False)
+    numbered().drop(columns="id").assign(label=["A", "c"] * 15).to_csv("june.csv", index=False)
+    assert relive("fit", M, "may.csv").code == 0
+    said = relive("fit", M, "june.csv")
+    assert said.code == 0
+    assert "'A' is learned as a new class, next to 'a'; relive merge makes one class of two" in said.err
+    assert "'c' is learned" not in said.err
+
+
+def test_without_names_columns_are_said_to_be_matched_by_position(relive: Command) -> None:
+    table = numbered().drop(columns="id")
+    ContinualClassifier("slda").fit(table[["size", "weight"]].to_numpy(), table["label"]).save(M)
+    table.to_csv("may.csv", index=False)
+    assert (
+        "this model knows no column names: the columns of may.csv are matched by position"
+        in relive("predict", M, "may.csv").err
+    )

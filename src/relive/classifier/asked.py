@@ -142,7 +142,7 @@ class Asked:
         if not len(self.scores):
             raise InputError(
                 "this model has no held-out scores to compare with, so it cannot tell which samples are "
-                "unusual: learn another task with calibrate=True (and, for a network, holdout=0.1)"
+                "unusual: learn another task, with a network holding some samples out (--holdout 0.1, holdout=0.1)"
             )
         if scores.shape[1] != self.scores.shape[1]:
             raise InputError(

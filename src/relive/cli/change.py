@@ -10,7 +10,7 @@ import typer
 
 from relive._util.errors import InputError
 from relive.cli import models
-from relive.cli.console import err, out
+from relive.cli.console import err, note, out
 from relive.cli.fit_checks import check_place
 
 if TYPE_CHECKING:
@@ -68,6 +68,7 @@ def forget(
     out.print(f"          {ALWAYS}")
     _show(changed, model)
     _tell_of_kept(model)
+    _tell_if_final(changed)
 
 
 def rename(
@@ -104,6 +105,7 @@ def merge(
     )
     out.print(f"merged    {', '.join(classes)} into {into}")
     _show(changed, model)
+    _tell_if_final(changed)
 
 
 def rollback(model: models.MODEL, allow_code: models.ALLOW_CODE = False) -> None:
@@ -186,3 +188,9 @@ def _tell_of_kept(model: Path) -> None:
             f"note: other versions still know what was forgotten: {', '.join(map(str, versions))}. Delete "
             "them, and any other copies, to remove it for good"
         )
+
+
+def _tell_if_final(model: ContinualClassifier) -> None:
+    """Say that a change cannot be undone, if no earlier versions are kept."""
+    if not models.fit_notes(model).get("keep"):
+        note("no earlier version is kept, so this cannot be undone; --keep 1 keeps one from now on")

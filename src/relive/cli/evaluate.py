@@ -55,6 +55,7 @@ def command(
     task: TASK = None,
     task_column: TASK_COLUMN = None,
     label: models.LABEL = None,
+    ignore: models.IGNORE = None,
     x: models.X = None,
     y: models.Y = None,
     allow_code: models.ALLOW_CODE = False,
@@ -74,7 +75,13 @@ def command(
         models.check_order(path)
         classifier = load(models.real(path), allow_code=allow_code)
         samples = models.read(
-            data, classifier, needed=True, names=names, image=models.image_of(classifier), task_column=task_column
+            data,
+            classifier,
+            needed=True,
+            names=names,
+            image=models.image_of(classifier),
+            task_column=task_column,
+            ignored=ignore,
         )
         return _ask(classifier, samples, task), samples
 

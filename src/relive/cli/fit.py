@@ -13,6 +13,7 @@ from relive._util.errors import InputError
 from relive.cli import models
 from relive.cli.console import counted, err, out
 from relive.cli.fit_checks import (
+    check_ignored,
     check_name,
     check_new,
     check_place,
@@ -21,7 +22,8 @@ from relive.cli.fit_checks import (
     say_what_changes,
     shape_from,
     warn_of_forgetting,
-    warn_of_row_numbers,
+    warn_of_ids,
+    warn_of_similar_labels,
     warn_of_small_classes,
 )
 from relive.cli.run import number, pairs
@@ -186,6 +188,7 @@ def command(
     data: models.DATA,
     task: TASK = None,
     label: models.LABEL = None,
+    ignore: models.IGNORE = None,
     x: models.X = None,
     y: models.Y = None,
     size: SIZE = None,
@@ -249,6 +252,7 @@ def command(
             task,
             given={name: value for name, value in given.items() if value is not None},
             names={"label": label, "x": x, "y": y},
+            ignored=ignore,
             size=size,
             colour=colour,
             again=again,
@@ -274,6 +278,7 @@ def _fit(
     *,
     given: dict[str, Any],
     names: dict[str, str | None],
+    ignored: list[str] | None,
     size: int | None,
     colour: bool | None,
     again: bool,
@@ -301,9 +306,12 @@ def _fit(
         image = picture_shape(old, size, colour, path) if data.is_dir() else None
         if image is not None and not quiet:
             say_what_changes(data, image, new=old is None)
-        samples = models.read(data, old, needed=True, names=names, image=image)
+        check_ignored(ignored, data)
+        samples = models.read(data, old, needed=True, names=names, image=image, ignored=ignored)
         if old is None:
-            warn_of_row_numbers(samples, data)
+            warn_of_ids(samples, data)
+        else:
+            warn_of_similar_labels(old, samples)
         if old is not None:
             check_name(old, task)
         if old is not None and not again:
@@ -316,6 +324,8 @@ def _fit(
         _learn(model, samples, task, quiet)
         if isinstance(said, float):
             model.notes_[models.NOTES] = models.fit_notes(model) | {"holdout": said}
+        if ignored:
+            model.notes_[models.NOTES] = models.fit_notes(model) | {"ignore": models.ignored_by(model, ignored)}
         _note(model, samples, names, keep, first=old is None)
         models.store(model, path)
     return model

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from relive._util.errors import InputError
+from relive._util.errors import InputError, unknown
 from relive.cli import models
 from relive.cli.console import note
 
@@ -119,12 +120,40 @@ def say_what_changes(folder: Path, image: tuple[int, ...], *, new: bool) -> None
         note(f"images {', '.join(told)}" + ("; use --colour to keep colours, --size N to set the size" if new else ""))
 
 
-def warn_of_row_numbers(samples: Samples, data: Path) -> None:
-    """Name a column that only numbers the rows."""
-    from relive.data.readers.samples import counting_column
+def check_ignored(ignored: list[str] | None, data: Path) -> None:
+    """Refuse columns to leave out that are not there."""
+    if not ignored:
+        return
+    from relive.data.readers.tables import column_names
 
-    if (name := counting_column(samples)) is not None:
-        note(f"column {name!r} of {data} only numbers the rows, and is learned as a feature: better leave it out")
+    names = column_names(data)
+    for name in ignored:
+        if name not in names:
+            raise unknown("column", name, names)
+
+
+def warn_of_ids(samples: Samples, data: Path) -> None:
+    """Name a column that has a different whole number in every row."""
+    from relive.data.readers.samples import id_column
+
+    if (name := id_column(samples)) is not None:
+        note(
+            f"column {name!r} of {data} has a different whole number in every row, and is learned as a feature: if "
+            f"it only identifies the rows, leave it out with --ignore {shlex.quote(name)}"
+        )
+
+
+def warn_of_similar_labels(model: ContinualClassifier, samples: Samples) -> None:
+    """Name new labels that differ from known ones only in case or spaces."""
+    known = {_plain(label): str(label) for label in model.labels_.tolist()}
+    for label in dict.fromkeys(map(str, samples.y.tolist() if samples.y is not None else [])):
+        similar = known.get(_plain(label))
+        if similar is not None and similar != label:
+            note(f"{label!r} is learned as a new class, next to {similar!r}; relive merge makes one class of two")
+
+
+def _plain(label: Any) -> str:
+    return "".join(str(label).split()).casefold()
 
 
 def warn_of_small_classes(model: ContinualClassifier) -> None:

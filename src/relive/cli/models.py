@@ -30,6 +30,14 @@ LABEL = Annotated[
     str | None,
     typer.Option(metavar="COLUMN", help="The label column of a table.", show_default="as before, or label"),
 ]
+IGNORE = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="A column of a table to leave out, such as an id. Repeatable.",
+        show_default="as before",
+    ),
+]
 X = Annotated[
     str | None, typer.Option("--x", metavar="NAME", help="The array of samples in NPZ.", show_default="as before, or X")
 ]
@@ -122,6 +130,7 @@ def read(
     names: dict[str, str | None],
     image: tuple[int, ...] | None = None,
     task_column: str | None = None,
+    ignored: Sequence[str] | None = None,
 ) -> Samples:
     """Read data, by default as for the model's first task, and refuse data that do not fit it.
 
@@ -139,6 +148,8 @@ def read(
         The shape of images in a folder.
     task_column
         The column with each sample's task.
+    ignored
+        Columns of a table to leave out, besides those that the model knows are.
     """
     from relive.data.readers.formats import read_any
     from relive.data.readers.samples import arranged
@@ -150,16 +161,30 @@ def read(
         raise InputError(f"{path} is a folder, but this model was not trained on images: give it a table")
     text = model is not None and model.labels_.dtype.kind == "U"  # then 7 and 007 are strings
     samples = read_any(
-        path, needed=needed, image=image or (28, 28), task_column=task_column, text_labels=text, **chosen
+        path,
+        needed=needed,
+        image=image or (28, 28),
+        task_column=task_column,
+        text_labels=text,
+        ignored=ignored_by(model, ignored),
+        **chosen,
     )
     if model is None:
         return samples
     known = getattr(model, "feature_names_in_", None)
+    if known is None and samples.names is not None:
+        note(f"this model knows no column names: the columns of {path} are matched by position")
     ordered = samples if known is None else arranged(samples, known.tolist(), str(path))
     if ordered is not samples:
         note(f"{path} has its columns in another order than this model: they are matched by name")
     _check(ordered, model, path)
     return ordered
+
+
+def ignored_by(model: Model | None, given: Sequence[str] | None) -> list[str]:
+    """Return the columns to leave out: those given, and those that were left out before."""
+    before = fit_notes(model).get("ignore", [])
+    return [*(given or []), *(map(str, before) if isinstance(before, list) else [])]
 
 
 def _check(samples: Samples, model: Model, path: Path) -> None:
@@ -234,7 +259,7 @@ def _percent(share: float | None) -> str:
 
 LEGEND = {
     "tested": "tested: accuracy on held-out samples when it was learned",
-    "kept": "kept: estimate of how much of that is left",
+    "kept": "kept: estimated share of what was recognised then",
     "replayed": "replayed: its share of what is replayed",
 }
 EXACT = "closed form: every class is known as well as if all data had been kept and learned at once"

@@ -34,7 +34,7 @@ REJECT = Annotated[
     str | None,
     typer.Option(
         metavar="SHARE",
-        help="Answer unknown for samples less typical than all but SHARE (5%, 0.05) of those learned.",
+        help="Answer unknown for unusual samples; about SHARE (5%, 0.05) of ordinary ones are refused too.",
         show_default="always predict a class",
     ),
 ]
@@ -65,6 +65,7 @@ def command(
     proba: PROBA = False,
     reject: REJECT = None,
     label: models.LABEL = None,
+    ignore: models.IGNORE = None,
     x: models.X = None,
     y: models.Y = None,
     allow_code: models.ALLOW_CODE = False,
@@ -86,6 +87,7 @@ def command(
         names={"label": label, "x": x, "y": y},
         image=models.image_of(classifier),
         task_column=task_column,
+        ignored=ignore,
     )
     with models.plain_errors():
         probabilities, refused = classifier.judged(samples.x, tasks_of_samples(classifier, samples, task), share)

@@ -303,6 +303,6 @@ def positive() -> Iterator[None]:
         yield
     except torch.linalg.LinAlgError as error:  # type: ignore[attr-defined]
         raise ReliveError(
-            f"this model's sums do not form a valid covariance ({str(error).splitlines()[0]}): they were "
-            "modified, or its features are so large or so similar that only rounding error remains"
+            f"this model's sums do not form a valid covariance ({str(error).splitlines()[0]}): all samples are equal, "
+            "or so large or so similar that only rounding error remains; or the file was modified"
         ) from error

@@ -79,11 +79,13 @@ def from_csv(body: bytes, asked: Mapping[str, str], model: Model, most: int) -> 
     _check_number(len(rows) - 1, most)
     noted = model.notes_.get("fit")
     label = str(noted.get("label", "label")) if isinstance(noted, dict) else "label"
-    samples = samples_in(rows[0], rows[1:], label, asked.get("task_column"), text_labels=True)
+    ignored = noted.get("ignore", []) if isinstance(noted, dict) else []
+    ignored = list(map(str, ignored)) if isinstance(ignored, list) else []
+    samples = samples_in(rows[0], rows[1:], label, asked.get("task_column"), text_labels=True, ignored=ignored)
     if samples is None:
         raise InputError(
             "the body must be a line of column names and rows with as many numbers, separated by commas, "
-            "without missing values and without a label column"
+            "without missing values"
         )
     known = getattr(model, "feature_names_in_", None)
     samples = samples if known is None else arranged(samples, known.tolist(), "the body")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 from relive._util.errors import DataError, InputError
@@ -20,6 +21,7 @@ def read_any(
     image: tuple[int, ...] = (28, 28),
     task_column: str | None = None,
     text_labels: bool = False,
+    ignored: Collection[str] = (),
 ) -> Samples:
     """Read samples from a CSV, Parquet or NPZ file, or from a folder of images.
 
@@ -39,6 +41,8 @@ def read_any(
         The column, or array, with each sample's task.
     text_labels
         Whether labels of a CSV file stay strings even if all of them are numbers.
+    ignored
+        Columns of a table to leave out, if they are there.
     """
     name = path.name.lower()
     try:
@@ -54,9 +58,9 @@ def read_any(
                 f"{path} is neither a file nor a folder, but a pipe or a device: save its contents to a file"
             )
         if name.endswith((".csv", ".csv.gz")):
-            return read_csv(path, label, needed, task_column, text_labels)
+            return read_csv(path, label, needed, task_column, text_labels, ignored)
         if name.endswith((".parquet", ".pq")):
-            return read_parquet(path, label, needed, task_column)
+            return read_parquet(path, label, needed, task_column, ignored)
         if name.endswith(".npz"):
             return read_npz(path, x, y, needed, task_column)
     except OSError as error:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import re
+from collections.abc import Collection
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,9 @@ LARGEST = 2**20  # bytes; pandas is faster with more
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
-def read_plain_csv(path: Path, label: str, task_column: str | None, text_labels: bool) -> Samples | None:
+def read_plain_csv(
+    path: Path, label: str, task_column: str | None, text_labels: bool, ignored: Collection[str] = ()
+) -> Samples | None:
     """Return the samples of a CSV file whose labels are optional, or None if it is large or not plain.
 
     The parameters are those of ``read_csv``.
@@ -30,14 +33,19 @@ def read_plain_csv(path: Path, label: str, task_column: str | None, text_labels:
             names, *rows = [values for values in csv.reader(file, skipinitialspace=True) if values]
     except (csv.Error, ValueError):
         return None
-    return samples_in(names, rows, label, task_column, text_labels)
+    return samples_in(names, rows, label, task_column, text_labels, ignored)
 
 
 def samples_in(
-    names: list[str], rows: list[list[str]], label: str, task_column: str | None, text_labels: bool
+    names: list[str],
+    rows: list[list[str]],
+    label: str,
+    task_column: str | None,
+    text_labels: bool,
+    ignored: Collection[str] = (),
 ) -> Samples | None:
     """Return the samples of a table of strings, or None if it is not plain."""
-    features = [i for i, name in enumerate(names) if name not in (label, task_column)]
+    features = [i for i, name in enumerate(names) if name not in (label, task_column, *ignored)]
     whole = all(names) and len(set(names)) == len(names) and all(len(row) == len(names) for row in rows)
     if not whole or not rows or not features or (task_column is not None and task_column not in names):
         return None

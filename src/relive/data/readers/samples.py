@@ -13,6 +13,7 @@ import numpy.typing as npt
 from relive._util.errors import InputError
 
 Array = npt.NDArray[Any]
+FEW_ROWS = 20
 
 
 @dataclass(frozen=True)
@@ -64,17 +65,18 @@ def arranged(samples: Samples, known: Sequence[str], where: str) -> Samples:
     return replace(samples, x=np.ascontiguousarray(samples.x[:, [place[name] for name in known]]), names=tuple(known))
 
 
-def counting_column(samples: Samples) -> str | None:
-    """Return the name of the first column that only numbers the rows, if there is one.
+def id_column(samples: Samples) -> str | None:
+    """Return the name of the first column that has a different whole number in every row, if there is one.
 
-    >>> counting_column(Samples(np.array([[0.5, 7], [0.1, 8], [0.9, 9]]), None, ("size", "row")))
+    With fewer than twenty rows that may be chance.
+
+    >>> id_column(Samples(np.stack([np.arange(20) / 9, 100 - np.arange(20)], 1), None, ("size", "row")))
     'row'
     """
-    if len(samples.x) < 3 or samples.names is None:
+    if len(samples.x) < FEW_ROWS or samples.names is None or samples.image is not None:
         return None
-    counts = (np.diff(samples.x[:3].astype(np.float64), axis=0) == 1).all(0)  # few columns are left after three rows
-    counts[counts] = (np.diff(samples.x[:, counts].astype(np.float64), axis=0) == 1).all(0)
-    return next((name for name, is_count in zip(samples.names, counts, strict=True) if is_count), None)
+    whole = np.flatnonzero((samples.x == np.round(samples.x)).all(0))
+    return next((samples.names[i] for i in whole if len(np.unique(samples.x[:, i])) == len(samples.x)), None)
 
 
 def check_shape(shape: tuple[int, ...], what: str) -> None:

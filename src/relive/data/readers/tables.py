@@ -11,7 +11,7 @@ import warnings
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
@@ -34,7 +34,12 @@ MISSING = ["", "NA", "N/A", "#N/A", "n/a", "NaN", "nan", "-nan", "-NaN", "NULL",
 
 
 def read_csv(
-    path: Path, label: str, needed: bool, task_column: str | None = None, text_labels: bool = False
+    path: Path,
+    label: str,
+    needed: bool,
+    task_column: str | None = None,
+    text_labels: bool = False,
+    ignored: Collection[str] = (),
 ) -> Samples:
     """Read a CSV file with a header line; NA or None may well be class names there.
 
@@ -50,8 +55,10 @@ def read_csv(
         A column with each sample's task; its values stay strings.
     text_labels
         Whether labels stay strings even if all of them are numbers.
+    ignored
+        Columns to leave out, if they are there.
     """
-    plain = None if needed else read_plain_csv(path, label, task_column, text_labels)
+    plain = None if needed else read_plain_csv(path, label, task_column, text_labels, ignored)
     if plain is not None:
         return plain
     pandas = _needed("pandas")
@@ -80,10 +87,12 @@ def read_csv(
         table[name] = table[name].str.strip()
     if label in names and not text_labels and table[label].notna().all():
         table[label] = parsed(table[label].tolist())
-    return _samples(table, path, label, needed, task_column)
+    return _samples(table.drop(columns=list(ignored), errors="ignore"), path, label, needed, task_column)
 
 
-def read_parquet(path: Path, label: str, needed: bool, task_column: str | None = None) -> Samples:
+def read_parquet(
+    path: Path, label: str, needed: bool, task_column: str | None = None, ignored: Collection[str] = ()
+) -> Samples:
     """Read a Parquet file; the parameters are those of :func:`read_csv`."""
     pandas = _needed("pandas")
     parquet = _needed("pyarrow.parquet")
@@ -94,7 +103,17 @@ def read_parquet(path: Path, label: str, needed: bool, task_column: str | None =
         raise
     except Exception as error:  # Arrow raises errors of many kinds for damaged files
         raise DataError(f"{path} is not a readable Parquet file: {_in_one_line(error)}") from error
-    return _samples(table.rename(columns=str), path, label, needed, task_column)
+    table = table.rename(columns=str).drop(columns=list(ignored), errors="ignore")
+    return _samples(table, path, label, needed, task_column)
+
+
+def column_names(path: Path) -> list[str]:
+    """Return the names of a table's columns; refuse anything that is not a table."""
+    if path.name.lower().endswith((".csv", ".csv.gz")):
+        return _header(path)
+    if path.name.lower().endswith((".parquet", ".pq")):
+        return [str(name) for name in _needed("pyarrow.parquet").read_schema(path).names]
+    raise InputError(f"{path} has no named columns: --ignore is for CSV and Parquet files")
 
 
 def read_npz(path: Path, x: str, y: str, needed: bool, task_array: str | None = None) -> Samples:
