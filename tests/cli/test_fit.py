@@ -67,7 +67,7 @@ def test_the_method_is_chosen_and_said_with_its_reason(relive: Command, files: P
     assert code == 2
     assert "--method rtf: m.safetensors was created with discriminant" in err
     assert relive("fit", "ewc.safetensors", files / "a.csv", *SMALL, "--method", "ewc")[0] == 0
-    assert "kept: estimate of how much of that is left" in relive("inspect", "ewc.safetensors")[1]
+    assert "kept: estimated share of what was recognised then" in relive("inspect", "ewc.safetensors")[1]
     assert relive("fit", "d.safetensors", files / "a.csv", *SMALL, "--method", "ewc", "--scenario", "domain")[0] == 0
     assert "without data there is no telling how well each class is remembered" in relive("inspect", "d.safetensors")[1]
 

@@ -93,6 +93,10 @@ class TestEndings:
             raise ZeroDivisionError("by [red]zero[/] and \x1b[2J")
 
         monkeypatch.setattr("relive.data.readers.formats.read_any", broken)
+        said = relive("fit", M, data)  # an error in a file that is not relive's
+        assert said.code == 1
+        assert re.match(r"error: test_hostile\.py, line \d+: ZeroDivisionError: by ", said.err)
+        monkeypatch.setattr("relive.cli.ending.relive.__file__", str(Path(__file__).with_name("__init__.py")))
         said = relive("fit", M, data)
         assert said.code == 1
         assert re.fullmatch(

@@ -222,7 +222,7 @@ def test_a_model_is_taught_asked_made_to_forget_and_rolled_back(looked: Served, 
         ]
         (tmp_path / f"{season}.csv").write_text("\n".join(["width,height,species", *rows]) + "\n")
     page = visit.view("Models")
-    page.get_by_label("Name of the new model").fill("flowers")
+    page.get_by_label("Its name").fill("flowers")
     page.get_by_label("Method").select_option("slda")
     page.get_by_label("Choose a file").set_input_files(tmp_path / "spring.csv")
     expect(page.get_by_label("Label column")).to_have_value("species")

@@ -23,9 +23,9 @@ from relive.report.figures import draw_steps, draw_times, legend_marks, step_uni
 from relive.report.tables import accuracy_text, difference_text, p_text
 
 RULES = (
-    "Mean ± SEM of n runs; accuracy is the average over tasks of the final model's test accuracy. CPU time is the "
-    "processor's, which other programs do not lengthen. Kept numbers are the network's parameters, and all that the "
-    "method keeps from task to task. Pairs are compared seed by seed (paired t-test, two-sided, of at least "
+    "Mean ± SEM of n runs; accuracy is the average over tasks of the final model's test accuracy. CPU time is that "
+    "of training alone, whatever else ran on the machine. Kept numbers are the network's parameters and whatever else "
+    "the method carries from task to task. Pairs are compared seed by seed (paired t-test, two-sided, of at least "
     f"{TESTED_RUNS} seeds), corrected for the number of pairs in a scenario by Holm's method."
 )
 IN_ORDER = (

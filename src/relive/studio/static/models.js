@@ -84,7 +84,7 @@ export function open(root, [named]) {
       run(what, query());
     } }, text);
     place.replaceChildren(h("div", { class: "two" },
-      h("section", { class: "card" }, h("h2", {}, "Teach and predict"), h("div", { class: "fields", style: { marginBottom: "16px" } }, h("label", {}, "Model", select), isNew ? h("label", {}, "Name of the new model", name) : null), drop,
+      h("section", { class: "card" }, h("h2", {}, "Teach and predict"), h("div", { class: "fields", style: { marginBottom: "16px" } }, h("label", {}, "Model", select), isNew ? h("label", {}, "Its name", name) : null), drop,
         h("div", { class: "fields", style: { margin: "16px 0" } }, labelField, h("label", {}, "Task name", task), isNew ? h("label", {}, "Method", method) : null,
           isNew ? h("label", { class: "tick" }, forgettable, "can forget a class without a trace") : null),
         h("div", { class: "row" }, act("Teach", "fit", () => ({ ...given(), ...(isNew ? { method: method.value, forgettable: forgettable.checked ? "yes" : "" } : {}) }), false),
