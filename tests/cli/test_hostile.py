@@ -19,6 +19,7 @@ from relive._util.tensorfile import read_tensors, write_tensors
 from relive.classifier.estimator import ContinualClassifier
 from relive.classifier.modelfile import load
 from relive.classifier.modelheader import KIND, VERSION
+from relive.cli import ending
 from relive.cli.sweeping import make_engine
 from relive.experiments.resultfile import signed, to_bytes
 from relive.experiments.spec import make_spec
@@ -96,7 +97,10 @@ class TestEndings:
         said = relive("fit", M, data)  # an error in a file that is not relive's
         assert said.code == 1
         assert re.match(r"error: test_hostile\.py, line \d+: ZeroDivisionError: by ", said.err)
-        monkeypatch.setattr("relive.cli.ending.relive.__file__", str(Path(__file__).with_name("__init__.py")))
+        inside: dict[str, Any] = {}
+        code = "def broken(*a, **b):\n    raise ZeroDivisionError('by [red]zero[/] and \\x1b[2J')\n"
+        exec(compile(code, str(Path(ending.__file__).with_name("made_up.py")), "exec"), inside)
+        monkeypatch.setattr("relive.data.readers.formats.read_any", inside["broken"])
         said = relive("fit", M, data)
         assert said.code == 1
         assert re.fullmatch(
@@ -104,7 +108,7 @@ class TestEndings:
         )
         said = relive("--debug", "fit", M, data, traceback=True)
         assert said.code == 1
-        assert "test_hostile.py" in said.err
+        assert "made_up.py" in said.err
 
     def test_a_full_disk_divergence_and_damage_are_failures_not_misuse(
         self, relive: Command, data: Path, monkeypatch: pytest.MonkeyPatch

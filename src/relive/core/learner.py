@@ -319,9 +319,7 @@ class Learner:
         active = self.scenario.active(task, max(self.seen, 1))
         logits = self.logits(x, task).masked_fill(~active, -torch.inf)
         if bool(logits.isnan().any()):
-            raise ReliveError(
-                "the method's logits are not numbers (nan), so they predict nothing: its weights diverged"
-            )
+            raise ReliveError("the method's logits are not numbers (nan), so they predict nothing: training diverged")
         return logits.argmax(1).cpu()
 
     @property
