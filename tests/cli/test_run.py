@@ -300,6 +300,7 @@ class Whole(Method):
 """
 
 
+@pytest.mark.filterwarnings("default:Typo")
 def test_mistakes_in_one_s_own_method_are_said_to_be_there(relive: Command, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(OWN)
     (tmp_path / "broken.py").write_text("class Mine(:\n")
