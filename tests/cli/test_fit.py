@@ -329,3 +329,12 @@ def test_without_names_columns_are_said_to_be_matched_by_position(relive: Comman
         "this model knows no column names: the columns of may.csv are matched by position"
         in relive("predict", M, "may.csv").err
     )
+
+
+def test_a_value_that_would_spoil_the_scaling_is_pointed_out(relive: Command) -> None:
+    table = numbered().drop(columns="id")
+    table.to_csv("may.csv", index=False)
+    assert "far from all others" not in relive("fit", M, "may.csv").err
+    table.assign(weight=[*table["weight"][:-1], 1e30]).to_csv("june.csv", index=False)
+    said = relive("fit", "n.safetensors", "june.csv").err
+    assert "column 'weight' of june.csv has a value far from all others, first in row 30" in said

@@ -21,6 +21,7 @@ from relive.cli.fit_checks import (
     picture_shape,
     say_what_changes,
     shape_from,
+    warn_of_far_values,
     warn_of_forgetting,
     warn_of_ids,
     warn_of_similar_labels,
@@ -310,6 +311,7 @@ def _fit(
         samples = models.read(data, old, needed=True, names=names, image=image, ignored=ignored)
         if old is None:
             warn_of_ids(samples, data)
+            warn_of_far_values(samples, data)
         else:
             warn_of_similar_labels(old, samples)
         if old is not None:

@@ -143,6 +143,17 @@ def warn_of_ids(samples: Samples, data: Path) -> None:
         )
 
 
+def warn_of_far_values(samples: Samples, data: Path) -> None:
+    """Name a value of the first task that is absurdly far from the others: it would determine the scaling."""
+    from relive.data.readers.samples import far_value
+
+    if (found := far_value(samples)) is not None:
+        note(
+            f"column {found[0]!r} of {data} has a value far from all others, first in row {found[1]}: the first task "
+            "determines the scaling for good, so check it before going on"
+        )
+
+
 def warn_of_similar_labels(model: ContinualClassifier, samples: Samples) -> None:
     """Name new labels that differ from known ones only in case or spaces."""
     known = {_plain(label): str(label) for label in model.labels_.tolist()}

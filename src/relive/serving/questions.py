@@ -50,7 +50,9 @@ def from_json(body: bytes, most: int) -> Question:
     if not isinstance(proba, bool):
         raise InputError(f'"proba" is {proba!r}: it must be true or false')
     if not all(isinstance(row, list) and all(_is_number(value) for value in row) for row in rows):
-        raise InputError('"samples" must be rows of numbers, without missing values')
+        raise InputError(
+            '"samples" must be rows of numbers, in the order of feature_names in /model, without missing values'
+        )
     if len({len(row) for row in rows}) > 1:
         raise InputError('"samples" has rows of different lengths')
     if not isinstance(task, str | int | list | None) or not all(isinstance(t, str | int) for t in _listed(task)):

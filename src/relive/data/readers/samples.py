@@ -14,6 +14,7 @@ from relive._util.errors import InputError
 
 Array = npt.NDArray[Any]
 FEW_ROWS = 20
+FAR = 1e4  # interquartile ranges from the median
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,24 @@ def id_column(samples: Samples) -> str | None:
         return None
     whole = np.flatnonzero((samples.x == np.round(samples.x)).all(0))
     return next((samples.names[i] for i in whole if len(np.unique(samples.x[:, i])) == len(samples.x)), None)
+
+
+def far_value(samples: Samples) -> tuple[str, int] | None:
+    """Return the column and row, from 1, of a value that is absurdly far from the others of its column, if any is.
+
+    >>> far_value(Samples(np.append(np.arange(19.0), 1e9)[:, None], None, ("size",)))
+    ('size', 20)
+    """
+    if len(samples.x) < FEW_ROWS or samples.names is None or samples.image is not None:
+        return None
+    x = samples.x.astype(np.float64)
+    low, middle, high = np.quantile(x, (0.25, 0.5, 0.75), axis=0)
+    away = np.abs(x - middle) > FAR * (high - low)
+    away[:, high == low] = False  # mostly one value: any other is far
+    if not away.any():
+        return None
+    row, column = np.argwhere(away)[0]
+    return samples.names[column], int(row) + 1
 
 
 def check_shape(shape: tuple[int, ...], what: str) -> None:
