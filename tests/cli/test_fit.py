@@ -292,7 +292,8 @@ def test_a_column_of_ids_is_named_and_can_be_left_out(relive: Command, tmp_path:
     assert (once.code, "whole number" in once.err) == (0, False)
     later = table.assign(id=[f"no {i}" for i in table["id"]], label=["c", "d"] * 15)  # no numbers at all
     later.to_csv("june.csv", index=False)
-    assert relive("fit", "n.safetensors", "june.csv").code == 0  # it is remembered
+    assert relive("fit", "n.safetensors", "june.csv", "--ignore", "id").code == 0
+    assert load("n.safetensors").notes_["fit"]["ignore"] == ["id"]  # it is remembered, once
     answers = relive("predict", "n.safetensors", "june.csv")
     assert answers.code == 0
     later.drop(columns="id").to_csv("plain.csv", index=False)

@@ -221,7 +221,8 @@ class TestFiles:
         os.mkfifo(tmp_path / "photos" / "x" / "1.png")
         said = relive("fit", M, "photos")
         assert (said.code, "a pipe or a device" in said.err) == (1, True)
-        monkeypatch.setattr("relive.data.readers.tables.memory", lambda: 2**22)
+        for reader in ("tables", "npz"):
+            monkeypatch.setattr(f"relive.data.readers.{reader}.memory", lambda: 2**22)
         with gzip.open("bomb.csv.gz", "wb") as file:
             for _ in range(64):
                 file.write(b"0" * 2**20)

@@ -49,17 +49,9 @@ NEW = "Options of a new model"
 LEARNING = "Training options, remembered for later tasks"
 # what may change from task to task
 CHANGEABLE = (
-    "iterations",
-    "learning_rate",
-    "batch_size",
-    "early_stopping",
-    "n_jobs",
-    "allow_stored_data",
-    "holdout",
-    "consolidate_every",
+    *("iterations", "learning_rate", "batch_size", "early_stopping", "consolidate_every"),
+    *("n_jobs", "allow_stored_data", "holdout"),
 )
-
-
 METHOD = Annotated[
     str | None,
     typer.Option(
@@ -326,9 +318,7 @@ def _fit(
         _learn(model, samples, task, quiet)
         if isinstance(said, float):
             model.notes_[models.NOTES] = models.fit_notes(model) | {"holdout": said}
-        if ignored:
-            model.notes_[models.NOTES] = models.fit_notes(model) | {"ignore": models.ignored_by(model, ignored)}
-        _note(model, samples, names, keep, first=old is None)
+        models.record(model, samples, names, ignored, keep, first=old is None)
         models.store(model, path)
     return model
 
@@ -357,21 +347,6 @@ def _learn(model: ContinualClassifier, samples: Samples, task: str | None, quiet
             not model.__sklearn_is_fitted__()
         ):  # the first data are learned at once: otherwise there is no model to store
             model.consolidate()
-
-
-def _note(
-    model: ContinualClassifier, samples: Samples, names: dict[str, str | None], keep: int | None, first: bool
-) -> None:
-    """Record in the model how its data are read, which the first task decides, and how many versions to keep."""
-    notes = models.fit_notes(model)
-    if first:
-        notes |= {key: value for key, value in names.items() if value is not None}
-        if samples.image is not None:
-            model.notes_["image"] = list(samples.image)
-    if keep is not None:
-        notes["keep"] = keep
-    if notes:
-        model.notes_[models.NOTES] = notes
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

@@ -85,6 +85,28 @@ def fit_notes(model: Model | None) -> dict[str, Any]:
     return dict(notes) if isinstance(notes, dict) else {}
 
 
+def record(
+    model: ContinualClassifier,
+    samples: Samples,
+    names: dict[str, str | None],
+    ignored: list[str] | None,
+    keep: int | None,
+    first: bool,
+) -> None:
+    """Record in the model how its data are read, which the first task decides, and how many versions to keep."""
+    notes = fit_notes(model)
+    if ignored:
+        notes["ignore"] = ignored_by(model, ignored)
+    if first:
+        notes |= {key: value for key, value in names.items() if value is not None}
+        if samples.image is not None:
+            model.notes_["image"] = list(samples.image)
+    if keep is not None:
+        notes["keep"] = keep
+    if notes:
+        model.notes_[NOTES] = notes
+
+
 def store(model: ContinualClassifier, path: Path) -> None:
     """Write a model to its file, keeping the requested number of earlier versions. The caller must hold the lock."""
     from relive.classifier.history import keeping
@@ -149,7 +171,7 @@ def read(
     task_column
         The column with each sample's task.
     ignored
-        Columns of a table to leave out, besides those that the model knows are.
+        Columns of a table to leave out, besides those left out before.
     """
     from relive.data.readers.formats import read_any
     from relive.data.readers.samples import arranged
@@ -184,7 +206,7 @@ def read(
 def ignored_by(model: Model | None, given: Sequence[str] | None) -> list[str]:
     """Return the columns to leave out: those given, and those that were left out before."""
     before = fit_notes(model).get("ignore", [])
-    return [*(given or []), *(map(str, before) if isinstance(before, list) else [])]
+    return list(dict.fromkeys([*(given or []), *(map(str, before) if isinstance(before, list) else [])]))
 
 
 def _check(samples: Samples, model: Model, path: Path) -> None:

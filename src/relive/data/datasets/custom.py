@@ -33,8 +33,8 @@ from relive.data.datasets.dataset import Dataset
 from relive.data.datasets.recipes import console
 from relive.data.readers.folders import files_of, picture_shapes
 from relive.data.readers.formats import read_any
+from relive.data.readers.npz import array_names
 from relive.data.readers.samples import Samples, check_shape, labels, numbers
-from relive.data.readers.tables import array_names
 
 Array = npt.NDArray[Any]
 Say = Callable[[str], None]

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from relive._util.errors import DataError, InputError
 from relive.data.readers.folders import read_folder
+from relive.data.readers.npz import read_npz
 from relive.data.readers.samples import Samples
-from relive.data.readers.tables import LABEL, read_csv, read_npz, read_parquet
+from relive.data.readers.tables import LABEL, read_csv, read_parquet
 
 
 def read_any(

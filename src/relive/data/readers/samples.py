@@ -13,6 +13,7 @@ import numpy.typing as npt
 from relive._util.errors import InputError
 
 Array = npt.NDArray[Any]
+FIT = "relive fit, predict and evaluate"  # these have options for names; a run's data set does not
 FEW_ROWS = 20
 FAR = 1e4  # interquartile ranges from the median
 
@@ -242,3 +243,28 @@ def _typed(values: list[Any], what: str) -> Array:
             "whole numbers of at most 64 bits"
         )
     return array
+
+
+def answers_in(values: Array | None, what: str, needed: bool) -> Array | None:
+    """Return labels; if they are optional, labels that are all empty count as none."""
+    if values is None or (not needed and blank(values).all()):
+        return None
+    return labels(values, what)
+
+
+def tasks_in(values: Array, what: str) -> tuple[Any, ...]:
+    """Return the task of each sample; refuse missing ones."""
+    check_filled(values, what)
+    return tuple(values.tolist())
+
+
+def listed(names: list[str], most: int = 20) -> str:
+    """Return names, and of many the first and the last ones: labels are often last."""
+    if len(names) <= most:
+        return ", ".join(map(repr, names))
+    return f"{listed(names[:10])}, … {listed(names[-5:])} ({len(names)} in all)"
+
+
+def in_one_line(error: BaseException) -> str:
+    """Return the first line of an error message."""
+    return next(iter(str(error).splitlines()), type(error).__name__)

@@ -1,4 +1,4 @@
-"""Samples from CSV and Parquet, with a label column, and from arrays in an NPZ file."""
+"""Samples from CSV and Parquet files, with a label column."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import importlib
 import reprlib
 import sys
 import warnings
-import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Collection, Iterator
@@ -22,13 +21,21 @@ import numpy as np
 from relive._util.errors import DataError, InputError, nearest
 from relive._util.files import memory
 from relive.data.readers.plain_csv import read_plain_csv
-from relive.data.readers.samples import Array, Samples, blank, check_filled, check_shape, labels, numbers, parsed
+from relive.data.readers.samples import (
+    FIT,
+    Array,
+    Samples,
+    answers_in,
+    in_one_line,
+    listed,
+    parsed,
+    tasks_in,
+)
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
 LABEL = "label"  # what the column of labels is called if nothing else is said
-FIT = "relive fit, predict and evaluate"  # these have options for names; a run's data set does not
 LARGEST = sys.float_info.max
 MISSING = ["", "NA", "N/A", "#N/A", "n/a", "NaN", "nan", "-nan", "-NaN", "NULL", "null", "None", "<NA>"]
 
@@ -82,7 +89,7 @@ def read_csv(
             )
     except (ValueError, EOFError, zlib.error, pandas.errors.ParserWarning) as error:
         _check_widths(path, len(names))
-        raise DataError(f"{path} is not a readable CSV file: {_in_one_line(error)}") from error
+        raise DataError(f"{path} is not a readable CSV file: {in_one_line(error)}") from error
     for name in texts:
         table[name] = table[name].str.strip()
     if label in names and not text_labels and table[label].notna().all():
@@ -102,7 +109,7 @@ def read_parquet(
     except InputError:
         raise
     except Exception as error:  # Arrow raises errors of many kinds for damaged files
-        raise DataError(f"{path} is not a readable Parquet file: {_in_one_line(error)}") from error
+        raise DataError(f"{path} is not a readable Parquet file: {in_one_line(error)}") from error
     table = table.rename(columns=str).drop(columns=list(ignored), errors="ignore")
     return _samples(table, path, label, needed, task_column)
 
@@ -116,96 +123,6 @@ def column_names(path: Path) -> list[str]:
     raise InputError(f"{path} has no named columns: --ignore is for CSV and Parquet files")
 
 
-def read_npz(path: Path, x: str, y: str, needed: bool, task_array: str | None = None) -> Samples:
-    """Read samples (n, features), or images (n, height, width[, 3]), and labels (n,) from a NumPy file.
-
-    Parameters
-    ----------
-    path
-        Written by ``numpy.savez``; nothing in it is ever executed.
-    x, y
-        Names of the two arrays.
-    needed
-        Whether the labels must be there.
-    task_array
-        An array with each sample's task.
-    """
-    arrays = _arrays(path, x, y, [x, *([y] if needed else []), *([task_array] if task_array else [])])
-    data = numbers(arrays[x], f"array {x!r} of {path}")
-    if data.ndim < 2 or not len(data):
-        raise InputError(f"array {x!r} of {path} has shape {data.shape}: it must be (samples, features)")
-    check_shape(data.shape, f"array {x!r} of {path}")
-    data = data[..., 0] if data.ndim == 4 and data.shape[3] == 1 else data  # one channel is grey
-    image = data.shape[1:] if data.ndim == 3 or (data.ndim == 4 and data.shape[3] == 3) else None
-    flat = data.reshape(len(data), -1)
-    if not np.isfinite(flat).all():
-        row, column = np.argwhere(~np.isfinite(flat))[0]
-        raise InputError(
-            f"array {x!r} of {path} has a missing or infinite value, first in row {row + 1}, feature "
-            f"{column + 1}: fill it in or leave the row out"
-        )
-    found = {name: _column_of(array, len(flat), name, path) for name, array in arrays.items() if name != x}
-    return Samples(
-        flat,
-        _answers(found.get(y), f"array {y!r} of {path}", needed),
-        image=image,
-        tasks=_tasks(found[task_array], f"array {task_array!r} of {path}") if task_array else None,
-    )
-
-
-def array_names(path: Path) -> list[str]:
-    """Return the names of the arrays in an NPZ file; empty if it cannot be read, which reading it explains."""
-    try:
-        with zipfile.ZipFile(path) as file:
-            return [name.removesuffix(".npy") for name in file.namelist()]
-    except (OSError, zipfile.BadZipFile):
-        return []
-
-
-def _arrays(path: Path, x: str, y: str, wanted: list[str]) -> dict[str, Array]:
-    """Return the wanted arrays of an NPZ file, and the labels if they are there."""
-    with path.open("rb") as opened:
-        start = opened.read(6)
-    if start.startswith(b"\x93NUMPY"):
-        raise InputError(
-            f"{path} is a single array, as numpy.save writes it: store samples and labels together, with "
-            f"numpy.savez({path.name!r}, {x}=…, {y}=…)"
-        )
-    if not start.startswith((b"PK\x03\x04", b"PK\x05\x06")):  # NumPy would offer to run it as a pickle
-        raise DataError(f"{path} is damaged or not a NumPy file: it does not start like a file written by numpy.savez")
-    try:
-        # opened here, since NumPy leaves a file open that is not an archive
-        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-            size = sum(about.file_size for about in file.zip.infolist())
-            if size > memory() // 2:
-                raise InputError(f"{path} unpacks to {size / 1e9:.1f} GB, which does not fit into memory")
-            for name in wanted:
-                if name not in file.files:
-                    raise InputError(f"{path} has no array {name!r}: it has {_listed(file.files)}{_hint(name, x, y)}")
-            return {name: _array(file, name, path) for name in [*wanted, y] if name in file.files}
-    except InputError:
-        raise
-    except MemoryError as error:
-        raise DataError(f"{path} is damaged or needs more memory than there is: {error}") from error
-    except Exception as error:  # zipfile, NumPy and each kind of compression have their own errors
-        raise DataError(f"{path} is damaged or not a NumPy file: {_in_one_line(error)}") from error
-
-
-def _array(file: Any, name: str, path: Path) -> Array:
-    try:
-        array = file[name]
-    except ValueError as error:
-        if not str(error).startswith("Object arrays"):
-            raise
-        raise InputError(
-            f"array {name!r} of {path} holds Python objects, which are never loaded: store strings with "
-            f"{name}.astype(str), numbers with {name}.astype(float)"
-        ) from error
-    if not isinstance(array, np.ndarray):
-        raise ValueError(f"{name!r} in it is not an array")
-    return array
-
-
 def _samples(table: DataFrame, path: Path, label: str, needed: bool, task_column: str | None) -> Samples:
     """Split a table into features, labels and tasks."""
     columns = list(table.columns)
@@ -214,32 +131,20 @@ def _samples(table: DataFrame, path: Path, label: str, needed: bool, task_column
             near = nearest(name, columns)
             said = f": did you mean {near!r}? It" if near else ": it"
             hint = f"; pass the name of the label column to {FIT} with --label" if name == label == LABEL else ""
-            raise InputError(f"{path} has no column {name!r}{said} has {_listed(columns)}{hint}")
+            raise InputError(f"{path} has no column {name!r}{said} has {listed(columns)}{hint}")
     if not len(table):
         raise InputError(f"{path} has no rows")
     apart = {name: _objects(table[name]) for name in (label, task_column) if name in columns}
-    answers = _answers(apart.get(label), f"column {label!r} of {path}", needed)
+    answers = answers_in(apart.get(label), f"column {label!r} of {path}", needed)
     features = table.drop(columns=list(apart))
     if not features.shape[1]:
-        raise InputError(f"{path} has no columns besides {_listed(list(apart))}: there is nothing to learn from")
+        raise InputError(f"{path} has no columns besides {listed(list(apart))}: there is nothing to learn from")
     return Samples(
         _features(features, path),
         answers,
         names=tuple(features.columns),
-        tasks=_tasks(apart[task_column], f"column {task_column!r} of {path}") if task_column else None,
+        tasks=tasks_in(apart[task_column], f"column {task_column!r} of {path}") if task_column else None,
     )
-
-
-def _answers(values: Array | None, what: str, needed: bool) -> Array | None:
-    """Return labels; if they are optional, labels that are all empty count as none."""
-    if values is None or (not needed and blank(values).all()):
-        return None
-    return labels(values, what)
-
-
-def _tasks(values: Array, what: str) -> tuple[Any, ...]:
-    check_filled(values, what)
-    return tuple(values.tolist())
 
 
 def _objects(column: Series[Any]) -> Array:
@@ -352,14 +257,6 @@ def _check_widths(path: Path, n: int) -> None:
                 )
 
 
-def _column_of(array: Array, n: int, name: str, path: Path) -> Array:
-    if array.shape not in ((n,), (n, 1)):
-        raise InputError(
-            f"array {name!r} of {path} has shape {array.shape}: it must have one value for each of the {n} samples"
-        )
-    return array.reshape(n)
-
-
 def _first_text(column: Series[Any]) -> str:
     """Describe the first value of a column that is not a number."""
     if column.dtype.kind not in "OU" and str(column.dtype) not in ("str", "string", "category"):
@@ -375,24 +272,6 @@ def _can_be_number(value: Any) -> bool:
     except (ValueError, TypeError, OverflowError):
         return False
     return True
-
-
-def _listed(names: list[str], most: int = 20) -> str:
-    """Return names, and of many the first and the last ones: labels are often last."""
-    if len(names) <= most:
-        return ", ".join(map(repr, names))
-    return f"{_listed(names[:10])}, … {_listed(names[-5:])} ({len(names)} in all)"
-
-
-def _in_one_line(error: BaseException) -> str:
-    """Return the first line of an error message."""
-    return next(iter(str(error).splitlines()), type(error).__name__)
-
-
-def _hint(name: str, x: str, y: str) -> str:
-    hints = {x: f"; name the samples {x!r}, or pass their name to {FIT} with --x"}
-    hints[y] = f"; name the labels {y!r}, or pass their name to {FIT} with --y"
-    return hints.get(name, "")
 
 
 def _needed(name: str) -> Any:
