@@ -17,12 +17,18 @@ from relive._util.statistics import mean_and_sem
 from relive.experiments.spec import SCENARIO_NAMES, RunResult
 from relive.experiments.store import Store
 from relive.methods.catalogue import METHODS as METHOD_FACTS
-from relive.paper.comparison import METHODS, Comparison, compare, preferred
-from relive.paper.published import FURTHER, GRIDS, PAPER_DATASET, PROTOCOL_NAMES
+from relive.paper.comparison import METHODS, Compared, Comparison, compare, preferred
+from relive.paper.published import FURTHER, GRIDS, LATER_REPORT, PAPER_DATASET, PROTOCOL_NAMES
 from relive.paper.tuned import Tuned, searched, tuned_of
 from relive.report.claims import claims
 from relive.report.style import SCENARIO_TITLES, SYMBOLS, method_title, settings_text
-from relive.report.tables import as_markdown
+from relive.report.tables import (
+    accuracy_text,
+    as_markdown,
+    difference_text,
+    interval_text,
+    verdict_text,
+)
 
 ROOT = Path(__file__).parents[1]
 LEDGER, PAGE = ROOT / "reproduction", ROOT / "docs" / "results.md"
@@ -41,9 +47,34 @@ def tables(results: list[RunResult]) -> dict[str, str]:
         found = list(searches(results, tuned, protocol))
         if found:
             parts[f"{protocol}-searches"] = "\n\n".join(found)
-            parts[f"{protocol}-tuned"] = as_markdown(chosen)
+        later = compare(results, protocol, LATER_REPORT, "later")
+        parts[f"{protocol}-settings"] = beside([default, *([chosen] if found else []), later])
     parts["further"] = further(results)
     return parts
+
+
+HEADINGS = {"default": "2018 code's defaults", "tuned": "chosen by our search", "later": "authors' later report"}
+
+
+def beside(tables: list[Comparison]) -> str:
+    """Return the cells of methods with settings to choose: a row each, with a column for each table's settings."""
+    first = tables[0]
+    lines = [["method", "scenario", "paper", *(HEADINGS[table.settings] for table in tables)]]
+    lines.append(["---"] * len(lines[0]))
+    for (scenario, method), cell in first.cells.items():
+        if (first.protocol, method) in GRIDS:
+            name = [method_title(method), SCENARIO_TITLES[scenario], accuracy_text(*cell.published)]
+            lines.append(name + [_with_settings(table.cells[scenario, method]) for table in tables])
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _with_settings(cell: Compared) -> str:
+    """Return a cell's mean, its settings, and how it compares with the published one."""
+    settings = "not searched" if cell.settings is None else settings_text(cell.settings)
+    if not cell.n:
+        return f"{settings}: no runs"
+    said = [difference_text(cell.difference), interval_text(cell), verdict_text(cell)]
+    return f"{settings}<br>**{accuracy_text(cell.mean, cell.sem)}** (n={cell.n})<br>{' '.join(filter(None, said))}"
 
 
 def further(results: list[RunResult]) -> str:

@@ -106,6 +106,21 @@ def test_a_search_chooses_what_tuned_runs_use(relive: Command, tmp_path: Path, m
 
 
 @pytest.mark.usefixtures("no_workers")
+def test_runs_with_the_later_reports_settings_are_in_its_table(
+    relive: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(paper.PRESETS["split"], "iters", 20)
+    said = relive("paper", "--scenario", "task", "--method", "si", "--seeds", "1", "--later", "--quiet")
+    assert said.code == 0, said.err
+    assert cell_of(relive, "task", "si", "--later")["settings"] == {"c": 50.0, "xi": 0.1}
+    assert cell_of(relive, "task", "si", "--later")["n"] == 1
+    assert cell_of(relive, "task", "si")["n"] == 0
+    both = relive("paper", "--later", "--tuned")
+    assert both.code == 2
+    assert "choose one of them" in both.err
+
+
+@pytest.mark.usefixtures("no_workers")
 def test_what_was_set_aside_is_named_even_if_the_sweep_cannot_go_on(relive: Command, tmp_path: Path) -> None:
     asked = ["paper", "--scenario", "task", "--method", "none", "--seeds", "2", "--quiet"]
     assert relive(*asked).code == 0

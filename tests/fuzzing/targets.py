@@ -274,7 +274,7 @@ class CommandLines(Target):
         "merge": ("--into", "--keep"),
         "rollback": ("--allow-code",),
         "methods": ("--json",),
-        "table": ("--runs-dir", "--protocol", "--format", "--tuned"),
+        "table": ("--runs-dir", "--protocol", "--format", "--tuned", "--later"),
         "collect": ("--into", "--samples", "--replace"),
         "data": ("list", "verify", "--data-dir"),
     }

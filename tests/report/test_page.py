@@ -145,6 +145,17 @@ def test_tuned_tables_have_explanations_of_their_own(tmp_path: Path) -> None:
     assert "the default" not in text
 
 
+def test_the_later_reports_table_is_shown_if_there_are_runs_for_it(tmp_path: Path) -> None:
+    xdg = result_of(spec_of("split", "task", "xdg", 1, {"proportion": 0.95}))  # the default, too
+    later = result_of(spec_of("split", "task", "ewc", 1, {"lam": 1e7}), 0.5)
+    texts = {"split/task/ewc/later": "why it is so"}
+    assert "table-split-later" not in page_of(Report(tmp_path, [xdg], {}, {})).text
+    text = page_of(Report(tmp_path, [xdg, later], {}, texts)).text
+    assert "Split MNIST, later report" in text
+    assert "why it is so" in text
+    assert "later report's table" in text
+
+
 def test_rows_say_what_a_run_is_used_for(tmp_path: Path) -> None:
     grid, tuned = searched("split", "task", ("si",))
     chosen = result_of(spec_of("split", "task", "si", 1, tuned["split", "task", "si"]))

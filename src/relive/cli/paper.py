@@ -15,6 +15,7 @@ from relive.paper.published import FIRST_SEED, GRIDS, PROTOCOL_NAMES, PUBLISHED
 if TYPE_CHECKING:
     from relive.experiments.spec import RunSpec
     from relive.experiments.store import Store
+    from relive.paper.tuned import SettingsFrom
 
 EXAMPLES = """Examples:
 
@@ -25,12 +26,15 @@ relive paper --protocol permuted --scenario class --method rtf --method dgr-dist
 relive paper --protocol split --seeds 20 --from reproduction  (runs in the ledger count as done)
 
 relive paper --tuned --scenario task --method ewc  (with searched settings, after the same `relive grid`)
+
+relive paper --later --scenario task --method ewc
 """
 
 SCENARIOS = Annotated[list[str] | None, typer.Option(help="Only this scenario. Repeatable.")]
 METHODS = Annotated[list[str] | None, typer.Option(help="Only this method. Repeatable.")]
 SEEDS = Annotated[int, typer.Option(help="Runs per cell, with seeds 1, 2, …", min=1)]
 TUNED = Annotated[bool, typer.Option("--tuned", help="Use the settings that `relive grid` chose.")]
+LATER = Annotated[bool, typer.Option("--later", help="Use the settings of the authors' later report.")]
 
 
 def command(
@@ -39,6 +43,7 @@ def command(
     method: METHODS = None,
     seeds: SEEDS = 20,
     tuned: TUNED = False,
+    later: LATER = False,
     workers: sweeping.WORKERS = None,
     engine: sweeping.ENGINE = "local",
     scheduler: sweeping.SCHEDULER = None,
@@ -51,35 +56,36 @@ def command(
 
     Finished runs are skipped; after an interrupt the same command resumes.
     """
-    from relive.cli.table import show
+    from relive.cli.table import settings_from, show
 
     if protocol not in PROTOCOL_NAMES:
         raise unknown("protocol of the paper", protocol, PROTOCOL_NAMES)
     methods = method or list(dict.fromkeys(name for _, _, name in PUBLISHED))
+    settings = settings_from(tuned, later)
     store = sweeping.make_store(runs_dir, taken_from)
     chosen_seeds = range(FIRST_SEED, FIRST_SEED + seeds)
-    specs = cell_specs(protocol, scenario or list(SCENARIO_NAMES), methods, chosen_seeds, store, tuned)
+    specs = cell_specs(protocol, scenario or list(SCENARIO_NAMES), methods, chosen_seeds, store, settings)
     with sweeping.make_engine(engine, workers, scheduler) as chosen:
         status = sweeping.sweep(specs, chosen, store, data_dir, quiet)
-    show(protocol, store, tuned)
+    show(protocol, store, settings)
     sweeping.end(status)
 
 
 def cell_specs(
-    protocol: str, scenarios: list[str], methods: list[str], seeds: range, store: Store, tuned: bool
+    protocol: str, scenarios: list[str], methods: list[str], seeds: range, store: Store, settings: SettingsFrom
 ) -> list[RunSpec]:
-    """Return the runs of some cells of a table; tuned settings are those chosen for each cell."""
+    """Return the runs of some cells of a table, with the settings chosen for each cell."""
     from relive.experiments.sweep import specs_of
-    from relive.paper.tuned import tuned_of
+    from relive.paper.tuned import chosen_settings
 
-    results, damaged = store.scan() if tuned else ([], [])
-    chosen = tuned_of(results)
+    results, damaged = store.scan() if settings == "tuned" else ([], [])
+    chosen = chosen_settings(settings, results) or {}
     specs = []
     lacking = []
     for cell in ((protocol, scenario, name) for name in methods for scenario in scenarios):
         _, scenario, name = cell
         searchable = (protocol, name) in GRIDS and cell in PUBLISHED
-        if tuned and searchable and cell not in chosen:
+        if settings == "tuned" and searchable and cell not in chosen:
             lacking.append(f"relive grid --protocol {protocol} --scenario {scenario} --method {name}")
         grid = {key: [value] for key, value in chosen.get(cell, {}).items()}
         specs += specs_of([protocol], [scenario], [name], seeds, grid)

@@ -14,11 +14,13 @@ from relive.cli.console import err, note, out
 if TYPE_CHECKING:
     from relive.experiments.spec import RunResult
     from relive.experiments.store import Store
+    from relive.paper.tuned import SettingsFrom
 
 PROTOCOL = Annotated[
     str, typer.Option(help="split or permuted, as in the paper; for any other, your runs are shown side by side.")
 ]
 TUNED = Annotated[bool, typer.Option("--tuned", help="Runs with the settings that `relive grid` chose.")]
+LATER = Annotated[bool, typer.Option("--later", help="Runs with the settings of the authors' later report.")]
 FORMAT = Annotated[str, typer.Option("--format", help="text, markdown, latex, json or csv.")]
 RUNS_DIR = Annotated[Path, typer.Option(help="The directory for runs.")]
 
@@ -35,29 +37,37 @@ relive table --protocol split --format latex > table1.tex
 def command(
     protocol: PROTOCOL = "split",
     tuned: TUNED = False,
+    later: LATER = False,
     output_format: FORMAT = "text",
     runs_dir: RUNS_DIR = Path("runs"),
 ) -> None:
     """Print mean ± SEM and n of every cell next to the published one, and whether they differ."""
     from relive.experiments.store import Store
 
-    show(protocol, Store(runs_dir), tuned, output_format)
+    show(protocol, Store(runs_dir), settings_from(tuned, later), output_format)
 
 
-def show(protocol: str, store: Store, tuned: bool = False, output_format: str = "text") -> None:
+def settings_from(tuned: bool, later: bool) -> SettingsFrom:
+    """Return which settings a table's runs must have, given its two options."""
+    if tuned and later:
+        raise InputError("--tuned and --later are two tables: choose one of them")
+    return "tuned" if tuned else "later" if later else "default"
+
+
+def show(protocol: str, store: Store, settings: SettingsFrom = "default", output_format: str = "text") -> None:
     """Print a table from the runs in a store."""
     from relive.paper.comparison import compare
     from relive.paper.published import IN_ORDER, PROTOCOL_NAMES
-    from relive.paper.tuned import as_in_paper, tuned_of
+    from relive.paper.tuned import as_in_paper, chosen_settings
     from relive.report.tables import FORMATS, as_text
 
     if output_format != "text" and output_format not in FORMATS:
         raise unknown("format", output_format, ["text", *FORMATS])
     results, _ = whole_results(store)
     if protocol not in PROTOCOL_NAMES:
-        _show_own(protocol, results, tuned, output_format)
+        _show_own(protocol, results, settings, output_format)
         return
-    table = compare(results, protocol, tuned_of(results) if tuned else None)
+    table = compare(results, protocol, chosen_settings(settings, results), settings)
     if output_format == "text":
         out.print(as_text(table), soft_wrap=False)
     else:
@@ -77,7 +87,7 @@ def show(protocol: str, store: Store, tuned: bool = False, output_format: str = 
         note(f"these runs were made by {len(codes)} versions of the code; relive report lists them")
 
 
-def _show_own(protocol: str, results: list[RunResult], tuned: bool, output_format: str) -> None:
+def _show_own(protocol: str, results: list[RunResult], settings: SettingsFrom, output_format: str) -> None:
     """Print comparable runs of a protocol that the paper does not have side by side."""
     from relive.data.catalogue import PROTOCOLS
     from relive.experiments.compare import side_by_side
@@ -86,10 +96,10 @@ def _show_own(protocol: str, results: list[RunResult], tuned: bool, output_forma
     mine = [result for result in results if protocol in (result.spec.protocol, result.protocol_title)]
     if not mine and protocol not in PROTOCOLS:
         raise unknown("protocol", protocol, {**PROTOCOLS, **{result.protocol_title: None for result in results}})
-    if tuned or output_format not in ("text", "markdown"):
+    if settings != "default" or output_format not in ("text", "markdown"):
         raise InputError(
-            f"the paper has no table for {protocol}: its runs are shown as text or markdown, without --tuned; "
-            "relive compare writes json and csv"
+            f"the paper has no table for {protocol}: its runs are shown as text or markdown, without --tuned or "
+            "--later; relive compare writes json and csv"
         )
     if not mine:
         note(f"there are no finished runs of {protocol} yet; start with: relive run --protocol {protocol}")

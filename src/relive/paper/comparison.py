@@ -21,7 +21,7 @@ from relive.paper.published import (
     counts,
     preset_settings,
 )
-from relive.paper.tuned import Tuned, as_in_paper
+from relive.paper.tuned import SettingsFrom, Tuned, as_in_paper
 
 NEAR_SDS, RANGE_SDS = 1.0, 3.0  # published standard deviations: what counts as near, and as in range for a single run
 POINTS = 1.0  # always counts as near
@@ -88,10 +88,13 @@ class Compared:
 
 @dataclass(frozen=True)
 class Comparison:
-    """One of the paper's two tables next to ours; ``cells`` has a key (scenario, method) for each published cell."""
+    """One of the paper's two tables next to ours; ``cells`` has a key (scenario, method) for each published cell.
+
+    ``settings`` says where those of the methods come from.
+    """
 
     protocol: str
-    tuned: bool
+    settings: SettingsFrom
     cells: dict[tuple[str, str], Compared] = field(default_factory=dict)
 
     @property
@@ -100,7 +103,9 @@ class Comparison:
         return sum(cell.p is not None for cell in self.cells.values())
 
 
-def compare(results: Iterable[RunResult], protocol: str, tuned: Tuned | None = None) -> Comparison:
+def compare(
+    results: Iterable[RunResult], protocol: str, chosen: Tuned | None = None, settings: SettingsFrom | None = None
+) -> Comparison:
     """Compare results with the published table of a protocol.
 
     Parameters
@@ -109,8 +114,10 @@ def compare(results: Iterable[RunResult], protocol: str, tuned: Tuned | None = N
         Any results; those that are not the paper's experiment are left out.
     protocol
         Which table.
-    tuned
-        The settings that grid searches chose; None compares runs with the default settings.
+    chosen
+        The settings of each cell: those that grid searches chose, or ``LATER_REPORT``; None for the defaults.
+    settings
+        Where they come from, if that is not a search.
     """
     if protocol not in PROTOCOL_NAMES:
         raise unknown("protocol", protocol, PROTOCOL_NAMES)
@@ -122,13 +129,13 @@ def compare(results: Iterable[RunResult], protocol: str, tuned: Tuned | None = N
         for scenario in SCENARIO_NAMES:
             if (protocol, scenario, method) not in PUBLISHED:
                 continue
-            settings = wanted_settings(protocol, scenario, method, tuned)
-            runs = [] if settings is None else counted(by_cell[protocol, scenario, method], settings)
-            cells[scenario, method] = _judged(scenario, method, settings, runs, PUBLISHED[protocol, scenario, method])
+            wanted = wanted_settings(protocol, scenario, method, chosen)
+            runs = [] if wanted is None else counted(by_cell[protocol, scenario, method], wanted)
+            cells[scenario, method] = _judged(scenario, method, wanted, runs, PUBLISHED[protocol, scenario, method])
     corrected = holm({key: cell.p for key, cell in cells.items() if cell.p is not None})
     for key, p in corrected.items():
         cells[key] = replace(cells[key], p_holm=p, verdict=_tested(cells[key], p))
-    return Comparison(protocol, tuned is not None, cells)
+    return Comparison(protocol, settings or ("default" if chosen is None else "tuned"), cells)
 
 
 def preferred(default: Comparison, tuned: Comparison) -> Comparison:
@@ -140,13 +147,13 @@ def preferred(default: Comparison, tuned: Comparison) -> Comparison:
     return replace(default, cells=default.cells | searched)
 
 
-def wanted_settings(protocol: str, scenario: str, method: str, tuned: Tuned | None) -> dict[str, float] | None:
+def wanted_settings(protocol: str, scenario: str, method: str, chosen: Tuned | None) -> dict[str, float] | None:
     """Return the settings that a cell's runs must have, or None if a search has yet to choose them."""
     defaults = preset_settings(protocol, method)
-    if tuned is None or (protocol, method) not in GRIDS:
+    if chosen is None or (protocol, method) not in GRIDS:
         return defaults
-    chosen = tuned.get((protocol, scenario, method))
-    return None if chosen is None else defaults | chosen
+    of_cell = chosen.get((protocol, scenario, method))
+    return None if of_cell is None else defaults | of_cell
 
 
 def counted(results: Iterable[RunResult], settings: Mapping[str, float]) -> list[RunResult]:

@@ -5,13 +5,23 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from itertools import product
+from typing import Literal
 
 from relive._util.fidelity import AS_RUN
 from relive.experiments.spec import RunResult, RunSpec
-from relive.paper.published import GRID_SEED, GRIDS, PAPER_DATASET, PRESETS, PROTOCOL_NAMES, preset_settings
+from relive.paper.published import (
+    GRID_SEED,
+    GRIDS,
+    LATER_REPORT,
+    PAPER_DATASET,
+    PRESETS,
+    PROTOCOL_NAMES,
+    preset_settings,
+)
 
 CellKey = tuple[str, str, str]  # protocol, scenario, method
 Tuned = dict[CellKey, dict[str, float]]
+SettingsFrom = Literal["default", "tuned", "later"]  # of the 2018 code, grid searches here, the authors' later report
 
 
 def as_in_paper(spec: RunSpec, settings: Mapping[str, float]) -> bool:
@@ -61,3 +71,10 @@ def tuned_of(results: Iterable[RunResult]) -> Tuned:
             if tried >= set(product(*grid.values())):
                 tuned[protocol, scenario, method] = dict(best(runs).spec.settings)
     return tuned
+
+
+def chosen_settings(settings: SettingsFrom, results: Iterable[RunResult]) -> Tuned | None:
+    """Return the settings of each cell that has others than the defaults, or None if none has."""
+    if settings == "tuned":
+        return tuned_of(results)
+    return LATER_REPORT if settings == "later" else None

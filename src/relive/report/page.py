@@ -27,6 +27,7 @@ from relive.paper.published import (
     GRID_SEED,
     GRIDS,
     IN_ORDER,
+    LATER_REPORT,
     PRESETS,
     PROTOCOL_NAMES,
     PUBLISHED,
@@ -40,6 +41,7 @@ from relive.report.gallery import Drawn, examples, gallery, own_gallery
 
 EXPLANATIONS = "explanations.json"
 FIGURES = "figures"
+_USES = {"default": "table", "tuned": "tuned table", "later": "later report's table"}
 
 
 @dataclass(frozen=True)
@@ -55,8 +57,8 @@ class Report:
     tuned
         The settings that grid searches chose.
     explanations
-        Why a cell deviates from the paper, by "protocol/scenario/method", with "/tuned" appended for the table of
-        tuned runs.
+        Why a cell deviates from the paper, by "protocol/scenario/method", with "/tuned" or "/later" appended for the
+        tables with such settings.
     damaged
         What could not be read, and why.
     """
@@ -69,12 +71,15 @@ class Report:
 
     @cached_property
     def tables(self) -> list[Comparison]:
-        """The comparisons to show: of each protocol with runs, and the tuned one if anything was searched."""
+        """The comparisons to show: of each protocol with runs, and those with other settings if there are any."""
         shown = []
         for protocol in self.protocols:
             shown.append(compare(self.results, protocol))
             if any(cell[0] == protocol for cell in self.tuned):
                 shown.append(compare(self.results, protocol, self.tuned))
+            later = compare(self.results, protocol, LATER_REPORT, "later")
+            if any(cell.n and cell.settings != preset_settings(protocol, cell.method) for cell in later.cells.values()):
+                shown.append(later)
         return shown
 
     @cached_property
@@ -133,7 +138,7 @@ def read_explanations(root: Path) -> dict[str, str]:
         raise InputError(f'{path} must be a JSON object of strings, e.g. {{"split/task/ewc": "…"}}')
     known = ["/".join(cell) for cell in PUBLISHED]
     for name in texts:
-        if name.removesuffix("/tuned") not in known:
+        if name.removesuffix("/tuned").removesuffix("/later") not in known:
             raise unknown(f"cell in {path}", name, known)
     return texts
 
@@ -224,15 +229,15 @@ def _with_code(text: str) -> Markup:
 
 def _summary(table: Comparison) -> dict[str, Any]:
     cells = list(table.cells.values())
-    if table.tuned:  # the others are the runs of the table before
+    if table.settings != "default":  # the others are the runs of the first table
         cells = [cell for cell in cells if (table.protocol, cell.method) in GRIDS]
     verdicts = Counter(cell.verdict for cell in cells)
     return {
-        "title": style.PROTOCOL_TITLES[table.protocol] + (", tuned" if table.tuned else ""),
+        "title": tables.short_title(table),
         "anchor": anchor(table),
         "runs": sum(cell.n for cell in cells),
         "cells": len(cells),
-        "what": "cells with settings to search" if table.tuned else "cells",
+        "what": "cells" if table.settings == "default" else "cells with settings to choose",
         "missing": verdicts["missing"],
         "verdicts": [(word, verdicts[word]) for word in ("agrees", "in range", "undecided", "higher", "lower")],
     }
@@ -240,12 +245,12 @@ def _summary(table: Comparison) -> dict[str, Any]:
 
 def anchor(table: Comparison) -> str:
     """Return a table's anchor on the page."""
-    return f"table-{table.protocol}" + ("-tuned" if table.tuned else "")
+    return f"table-{table.protocol}" + ("" if table.settings == "default" else f"-{table.settings}")
 
 
 def _departures(table: Comparison, explanations: Mapping[str, str]) -> list[tuple[Compared, str]]:
     """Return the cells that differ from the paper, and others with an explanation, each with its explanation if any."""
-    suffix = "/tuned" if table.tuned else ""
+    suffix = "" if table.settings == "default" else f"/{table.settings}"
     texts = [
         (cell, explanations.get(f"{table.protocol}/{cell.scenario}/{cell.method}{suffix}", ""))
         for cell in table.cells.values()
@@ -272,7 +277,7 @@ def _rows(report: Report) -> list[dict[str, Any]]:
     for table in report.tables:
         for cell in table.cells.values():
             for run in cell.runs:
-                uses.setdefault(id(run), []).append("tuned table" if table.tuned else "table")
+                uses.setdefault(id(run), []).append(_USES[table.settings])
     for group in report.own:
         for entry in group.entries:
             uses.update({id(run): ["your runs"] for run in entry.runs})

@@ -28,6 +28,12 @@ VERDICT_STYLES = {
     "missing": "dim",
 }
 ARROWS = {"higher": "▲", "lower": "▼", "agrees": "✓", "in range": "≈", "undecided": "?"}
+SETTINGS_TITLES = {
+    "default": "the 2018 code's default settings",
+    "tuned": "settings chosen by grid search",
+    "later": "settings of the authors' later report",
+}
+SHORT = {"default": "", "tuned": ", tuned", "later": ", later report"}
 EMPTY = "–"
 INTERVAL = f"{100 * (1 - ALPHA):.0f} % interval of the difference"
 
@@ -75,8 +81,13 @@ def p_text(p: float | None) -> str:
 
 def title(table: Comparison) -> str:
     """Return a table's title."""
-    settings = "settings chosen by grid search" if table.tuned else "the 2018 code's default settings"
+    settings = SETTINGS_TITLES[table.settings]
     return f"Average test accuracy (%) over all tasks, {PROTOCOL_TITLES[table.protocol]}, {settings}"
+
+
+def short_title(table: Comparison) -> str:
+    """Return a title for lists of tables."""
+    return PROTOCOL_TITLES[table.protocol] + SHORT[table.settings]
 
 
 def rules(table: Comparison) -> str:
@@ -106,7 +117,7 @@ def settings_notes(table: Comparison) -> list[str]:
             texts = {"": next(iter(texts.values()))}
         said = "; ".join(f"{SCENARIO_TITLES.get(s, '')} {text}".strip() for s, text in texts.items() if text)
         elsewhere = NO_DEFAULT.get((table.protocol, method))
-        if elsewhere is not None and all(cell.settings == elsewhere for cell in cells):
+        if table.settings == "default" and elsewhere is not None:
             said += " (from the authors' later report: the 2018 code has no default)"
         if said:
             notes.append(f"{method_title(method)}: {said}")
@@ -214,7 +225,7 @@ def records(table: Comparison) -> list[dict[str, Any]]:
             "protocol": table.protocol,
             "scenario": cell.scenario,
             "method": cell.method,
-            "tuned": table.tuned,
+            "settings_from": table.settings,
             "settings": None if cell.settings is None else dict(cell.settings),
             "n": cell.n,
             "mean": cell.mean,

@@ -107,7 +107,7 @@ def _entry(entry: Entry, group: SideBySide) -> dict[str, Any]:
 def _table(table: Comparison) -> dict[str, Any]:
     return {
         "title": tables.title(table),
-        "short": style.PROTOCOL_TITLES[table.protocol] + (", tuned" if table.tuned else ""),
+        "short": tables.short_title(table),
         "scenarios": [{"name": name, "title": style.SCENARIO_TITLES[name]} for name in SCENARIO_NAMES],
         "rows": [
             {
@@ -117,7 +117,9 @@ def _table(table: Comparison) -> dict[str, Any]:
             }
             for method in METHODS
         ],
-        "command": as_command(["paper", "--protocol", table.protocol, *(["--tuned"] if table.tuned else [])]),
+        "command": as_command(
+            ["paper", "--protocol", table.protocol, *([] if table.settings == "default" else [f"--{table.settings}"])]
+        ),
         "rules": tables.rules(table),
         "notes": tables.settings_notes(table),
         "runs": [
