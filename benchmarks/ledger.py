@@ -29,6 +29,7 @@ from relive.report.tables import (
     interval_text,
     verdict_text,
 )
+from relive.report.times import Times, read_times
 
 ROOT = Path(__file__).parents[1]
 LEDGER, PAGE = ROOT / "reproduction", ROOT / "docs" / "results.md"
@@ -43,7 +44,7 @@ def tables(results: list[RunResult]) -> dict[str, str]:
         if all(result.spec.protocol != protocol for result in results):
             continue
         parts[protocol] = as_markdown(default)
-        parts[f"{protocol}-claims"] = "\n".join(checked(preferred(default, chosen)))
+        parts[f"{protocol}-claims"] = "\n".join(checked(preferred(default, chosen), read_times(LEDGER)))
         found = list(searches(results, tuned, protocol))
         if found:
             parts[f"{protocol}-searches"] = "\n\n".join(found)
@@ -125,9 +126,9 @@ def _published(runs: list[RunResult]) -> str:
     return ", ".join(f"{SCENARIO_TITLES[name]} {cell.mean:.2f}" for name, cell in cells.items() if cell)
 
 
-def checked(table: Comparison) -> Iterator[str]:
+def checked(table: Comparison, times: Times) -> Iterator[str]:
     """Yield the paper's claims as a list, each with what our runs say."""
-    for claim in claims(table):
+    for claim in claims(table, times):
         yield f"- **{claim.title}: {claim.status}.** Here that means: {claim.rule}."
         yield from (f"  - {part.outcome}: {part.text}" for part in claim.parts)
 

@@ -10,6 +10,7 @@ from benchmarks.bench import rows
 from benchmarks.common import Subject
 from benchmarks.floor import Floor, flop, products_of
 from benchmarks.plain import Part, Plain, one_by_one
+from benchmarks.training_times import seconds_of_runs
 
 from relive._util.seeds import stream
 from relive.core.batch import Batch
@@ -106,3 +107,9 @@ GOAL_CASES: list[dict[str, object]] = [
     {"goal": 30.0, "sense": "≤"},
     {"goal": None, "sense": "≥"},
 ]
+
+
+@pytest.mark.slow
+def test_times_of_whole_runs_are_those_of_all_tasks() -> None:
+    seconds = seconds_of_runs("split", "class", ("rtf", "si"), rounds=1, size=2)
+    assert seconds["rtf"] > 2 * seconds["si"] > 10  # 10,000 iterations of at least half a millisecond

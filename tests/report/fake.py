@@ -12,7 +12,16 @@ from relive.paper.published import GRID_SEED, GRIDS, PRESETS, PUBLISHED, RUNS_PE
 from relive.paper.tuned import Tuned
 
 VERSIONS = {"relive": "0.1.0", "torch": "2.13.0", "numpy": "2.0.0", "python": "3.11.7", "machine": "x86_64"}
-SECONDS = {"none": 60, "offline": 60, "ewc": 100, "online-ewc": 90, "dgr": 400, "dgr-distill": 410, "rtf": 220}
+SECONDS = {
+    "none": 60,
+    "offline": 60,
+    "ewc": 100,
+    "online-ewc": 90,
+    "dgr": 400,
+    "dgr-distill": 410,
+    "rtf": 220,
+    "si": 200,
+}
 SCENARIO_SECONDS = {"task": 1.0, "domain": 1.1, "class": 1.25}
 
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from relive._util.errors import InputError
 from relive.experiments.spec import SCENARIO_NAMES, RunResult
 from relive.paper.comparison import compare
 from relive.report.claims import Claim, claims
+from relive.report.times import TIMES, read_times
 from tests.report.fake import paper_like, result_of, spec_of
 
-Only, Well, Distill, Best, Loss, Faster, Halved = range(7)
+Only, Well, Distill, Best, Loss, Faster, Halved, Twice = range(8)
 
 
 def check(results: list[RunResult], protocol: str = "split") -> list[Claim]:
@@ -42,7 +46,7 @@ def timed(method: str, *seconds: float) -> list[RunResult]:
 @pytest.mark.parametrize("protocol", ["split", "permuted"])
 def test_all_claims_hold_for_what_the_paper_published(protocol: str) -> None:
     checked = check(paper_like(protocol, 20), protocol)
-    assert [claim.status for claim in checked] == ["holds"] * (7 if protocol == "split" else 6)
+    assert [claim.status for claim in checked] == ["holds"] * (8 if protocol == "split" else 7)
     assert all(claim.protocol == protocol for claim in checked)
 
 
@@ -135,7 +139,9 @@ def test_training_times(seconds: float, faster: str, halved: str) -> None:
     checked = check(timed("dgr-distill", 100, 102) + timed("rtf", seconds, 1.03 * seconds))
     assert (checked[Faster].status, checked[Halved].status) == (faster, halved)
     assert (
-        checked[Faster].parts[0].text.startswith(f"Task-IL: {1.015 * seconds:.0f} s / 101 s = {seconds / 99.51:.2f}, ")
+        checked[Faster]
+        .parts[0]
+        .text.startswith(f"Task-IL: RtF / DGR+distill = {1.015 * seconds:.0f} s / 101 s = {seconds / 99.51:.2f}, ")
     )
     assert checked[Faster].parts[0].text.endswith(" (2 seeds)")
 
@@ -143,7 +149,7 @@ def test_training_times(seconds: float, faster: str, halved: str) -> None:
 def test_one_pair_of_times_or_two_that_differ_widely_decide_nothing() -> None:
     one = check(timed("dgr-distill", 100) + timed("rtf", 50))[Halved]
     assert one.status == "cannot be said"
-    assert one.parts[0].text == "Task-IL: 50 s / 100 s = 0.50 (one seed, too few to tell)"
+    assert one.parts[0].text == "Task-IL: RtF / DGR+distill = 50 s / 100 s = 0.50 (one pair, too few to tell)"
     assert check(timed("dgr-distill", 100, 100) + timed("rtf", 40, 90))[Faster].status == "cannot be said"
 
 
@@ -158,6 +164,48 @@ def test_times_of_runs_that_shared_a_core_or_differ_in_code_or_processor_do_not_
         claim = check(dgr + runs)[Halved]
         assert (claim.status, claim.parts[0].text) == ("cannot be said", said)
     assert check(dgr + rtf)[Halved].status == "holds"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "status"), [((200, 204), "holds"), ((600, 610), "does not hold"), ((240, 262), "cannot be said")]
+)
+def test_about_twice_has_two_limits(seconds: tuple[float, float], status: str) -> None:
+    results = timed("si", 100, 101) + timed("dgr", *seconds) + timed("dgr-distill", *seconds)
+    assert check(results)[Twice].status == status
+
+
+def test_times_measured_in_turns_come_before_those_of_runs(tmp_path: Path) -> None:
+    table = compare(timed("dgr-distill", 100, 102) + timed("rtf", 90, 91), "split")
+    seconds = {
+        f"split/{s}/{m}": times for s in SCENARIO_NAMES for m, times in (("rtf", [5, 6]), ("dgr-distill", [10, 12]))
+    }
+    assert read_times(tmp_path) == {}
+    (tmp_path / TIMES).write_text(json.dumps({"seconds": seconds, "machine": {}}))
+    without, checked = claims(table), claims(table, read_times(tmp_path))
+    assert (without[Halved].status, checked[Halved].status) == ("does not hold", "holds")
+    assert (
+        checked[Halved].parts[2].text
+        == "Class-IL: RtF / DGR+distill = 6 s / 11 s = 0.50, 0.50 to 0.50 (2 times in turns)"
+    )
+    assert (
+        claims(replace(table, protocol="permuted"), read_times(tmp_path))[Faster - 1].status == without[Faster].status
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[]", "must be a JSON object such as"),
+        ("{", "must be a JSON object such as"),
+        ('{"seconds": {"split/class/rft": [1]}}', "did you mean"),
+        ('{"seconds": {"split/class/rtf": 1}}', "it must be a list"),
+        ('{"seconds": {"split/class/rtf": [-1]}}', "seconds = -1: it must be a finite number"),
+    ],
+)
+def test_a_file_of_times_that_cannot_be_is_refused(text: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / TIMES).write_text(text)
+    with pytest.raises(InputError, match=said):
+        read_times(tmp_path)
 
 
 def test_almost_halved_needs_two_scenarios_of_three() -> None:

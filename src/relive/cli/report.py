@@ -27,11 +27,13 @@ def command(runs_dir: RUNS_DIR = Path("runs"), output: OUTPUT = Path("report.htm
     from relive.experiments.store import Store
     from relive.paper.tuned import tuned_of
     from relive.report.page import Report, read_explanations, write
+    from relive.report.times import read_times
 
     if output.is_dir():
         raise InputError(f"output = {output} is a directory: name the page, e.g. {output / 'report.html'}")
     results, damaged = whole_results(Store(runs_dir))
-    report = Report(runs_dir, results, tuned_of(results), read_explanations(runs_dir), damaged)
+    explanations, times = read_explanations(runs_dir), read_times(runs_dir)
+    report = Report(runs_dir, results, tuned_of(results), explanations, damaged, times)
     written = write(report, output, data_dir)
     out.print(f"report    {written[0]}  ({len(results)} runs, {written[0].stat().st_size / 1e6:.1f} MB)")
     if len(written) > 1:

@@ -7,7 +7,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
@@ -38,6 +38,7 @@ from relive.report import own_runs, style, tables
 from relive.report.claims import Claim, claims
 from relive.report.figures import save, settle, to_bytes
 from relive.report.gallery import Drawn, examples, gallery, own_gallery
+from relive.report.times import Times
 
 EXPLANATIONS = "explanations.json"
 FIGURES = "figures"
@@ -61,6 +62,8 @@ class Report:
         tables with such settings.
     damaged
         What could not be read, and why.
+    times
+        Training times that were measured in turns.
     """
 
     root: Path
@@ -68,6 +71,7 @@ class Report:
     tuned: Tuned
     explanations: Mapping[str, str]
     damaged: Sequence[str] = ()
+    times: Times = field(default_factory=dict)
 
     @cached_property
     def tables(self) -> list[Comparison]:
@@ -108,7 +112,7 @@ class Report:
     @cached_property
     def claims(self) -> list[Claim]:
         """The paper's claims, checked."""
-        return [claim for table in self.best for claim in claims(table)]
+        return [claim for table in self.best for claim in claims(table, self.times)]
 
     def figures(self, data_dir: Path | None = None) -> list[Drawn]:
         """Draw everything."""

@@ -15,6 +15,7 @@ from relive.paper.published import PROTOCOL_NAMES
 from relive.paper.tuned import best, searched, tuned_of
 from relive.report import own_runs, style, tables
 from relive.report.page import Report, as_one_file, read_explanations
+from relive.report.times import read_times
 from relive.studio.commands import as_command
 
 
@@ -50,11 +51,13 @@ class Comparer:
             found, damaged = self.store.scan() if results is None else (results, [])
             explanations = read_explanations(self.store.root)
             told = [str(error) for error in damaged]
-            return as_one_file(Report(self.store.root, found, tuned_of(found), explanations, told), data_dir)
+            times = read_times(self.store.root)
+            return as_one_file(Report(self.store.root, found, tuned_of(found), explanations, told, times), data_dir)
 
     def _compared(self) -> dict[str, Any]:
         results, damaged = self.store.scan()
-        report = Report(Path(), results, tuned_of(results), {}, [str(error) for error in damaged])
+        told = [str(error) for error in damaged]
+        report = Report(Path(), results, tuned_of(results), {}, told, read_times(self.store.root))
         return {
             "groups": [_group(group) for group in report.own],
             "tables": [_table(table) for table in report.tables],
