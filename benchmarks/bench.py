@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from benchmarks import dgr, fisher, floor, growth, memory, pictures, processes, versus
+from benchmarks import dgr, fisher, floor, growth, memory, pictures, processes, versus, whole_run
 from benchmarks.common import AT_LEAST, ROOT, Effort, Findings, one_thread
 from benchmarks.page import put
 from relive._util.files import write_atomic
@@ -34,6 +34,10 @@ DOCS = ROOT / "docs" / "performance.md"
 Part = Callable[[Effort], Findings]
 PARTS: dict[str, tuple[str, Part]] = {
     "floor": ("Share of an iteration that is its bare matrix products (last task, Class-IL)", floor.measure),
+    "run": (
+        "Share of a whole run that is its training iterations (split MNIST, Class-IL; XdG: Task-IL)",
+        whole_run.measure,
+    ),
     "fisher": ("Exact Fisher information, batched, over one sample at a time", fisher.measure),
     "versus": ("Speed over plain PyTorch (split MNIST, Task-IL)", versus.measure),
     "workers": ("Two processes or two threads", processes.measure_workers),

@@ -15,6 +15,7 @@ from relive.report.style import PROTOCOL_TITLES
 
 SAMPLES = 10_000
 GOAL = 60.0
+SHARE_GOAL = 0.9  # of its own matrix products
 
 
 def plain_copy(of: Subject) -> Plain:
@@ -76,5 +77,9 @@ def measure(effort: Effort) -> Findings:
                 goal=GOAL,
                 note=f"one at a time measured on {few} samples and scaled; the bare products would give {most:.0f}",
             )
+        )
+        share = seconds["its matrix products alone"] / seconds["batched"]
+        found.figures.append(
+            Figure(f"{PROTOCOL_TITLES[protocol]}'s network, share of its products", share, "", SHARE_GOAL)
         )
     return found
