@@ -14,6 +14,7 @@ from pathlib import Path
 
 from benchmarks.page import put
 from relive._util.statistics import mean_and_sem
+from relive.experiments.compare import TESTED_RUNS
 from relive.experiments.spec import SCENARIO_NAMES, RunResult
 from relive.experiments.store import Store
 from relive.methods.catalogue import METHODS as METHOD_FACTS
@@ -50,8 +51,25 @@ def tables(results: list[RunResult]) -> dict[str, str]:
             parts[f"{protocol}-searches"] = "\n\n".join(found)
         later = compare(results, protocol, LATER_REPORT, "later")
         parts[f"{protocol}-settings"] = beside([default, *([chosen] if found else []), later])
+    parts["split-domain"] = against_none(compare(results, "split"), "domain")
     parts["further"] = further(results)
     return parts
+
+
+def against_none(table: Comparison, scenario: str) -> str:
+    """Return how each method differs from None seed by seed, and how strongly both depend on the seed."""
+    lines = [["method", "minus None, same seeds", "in the paper", "correlation over seeds"], ["---"] * 4]
+    none = table.cells[scenario, "none"]
+    by_seed = {run.spec.seed: 100 * run.average_accuracy for run in none.runs}
+    for (where, method), cell in table.cells.items():
+        pairs = [(100 * r.average_accuracy, by_seed[r.spec.seed]) for r in cell.runs if r.spec.seed in by_seed]
+        if where == scenario and method != "none" and len(pairs) >= TESTED_RUNS:
+            difference, error = mean_and_sem([ours - nones for ours, nones in pairs])
+            said = f"{difference_text(difference)} ± {error:.2f} (n={len(pairs)})"
+            published = difference_text(cell.published.mean - none.published.mean)
+            correlation = statistics.correlation(*zip(*pairs, strict=True))
+            lines.append([method_title(method), said, published, f"{correlation:.2f}".replace("-", "−")])
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 HEADINGS = {"default": "2018 code's defaults", "tuned": "chosen by our search", "later": "authors' later report"}

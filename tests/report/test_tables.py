@@ -217,6 +217,8 @@ def test_the_correction_is_for_the_cells_tested() -> None:
         ([85.5, 85.6, 85.4, 85.9], "lower"),
         ([86.5, 92.6, 95.4], "undecided"),  # 91.5 +- 6.5: it may be far off
         ([91.4, 92.6, 93.6, 92.6], "undecided"),  # by 1.4 points, where the published runs have a spread of 0.9
+        ([90.4, 93.6] * 10, "too small to tell"),  # as many runs as published, and still up to 1.4 points
+        ([91.4, 93.6] * 10, "agrees"),
         ([91.00, 91.02], "in range"),  # two that agree by chance prove nothing
         ([80.00, 80.02], "lower"),
         ([], "missing"),

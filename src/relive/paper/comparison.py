@@ -26,7 +26,7 @@ from relive.paper.tuned import SettingsFrom, Tuned, as_in_paper
 NEAR_SDS, RANGE_SDS = 1.0, 3.0  # published standard deviations: what counts as near, and as in range for a single run
 POINTS = 1.0  # always counts as near
 
-Verdict = Literal["agrees", "undecided", "in range", "higher", "lower", "missing"]
+Verdict = Literal["agrees", "too small to tell", "undecided", "in range", "higher", "lower", "missing"]
 METHODS = tuple(dict.fromkeys(method for _, _, method in PUBLISHED))
 
 
@@ -52,8 +52,9 @@ class Compared:
         Of the difference to the published mean, 95 %, in points; None if not tested.
     verdict
         ``"higher"`` and ``"lower"`` if a difference was shown. Otherwise ``"agrees"`` if the whole interval is near 0
-        (one published standard deviation, or a point), else ``"undecided"``: there are too few runs to tell. One
-        or two runs are not tested: their mean is ``"in range"`` of a single published run, or not.
+        (one published standard deviation, or a point), else ``"undecided"`` with fewer runs than the published cell,
+        and ``"too small to tell"`` with as many. One or two runs are not tested: their mean is ``"in range"`` of a
+        single published run, or not.
     note
         What a reader should know about this verdict.
     """
@@ -206,7 +207,9 @@ def _tested(cell: Compared, p: float) -> Verdict:
     if p < ALPHA:
         return _direction(cell)
     assert cell.interval is not None
-    return "agrees" if max(map(abs, cell.interval)) <= cell.within(NEAR_SDS) else "undecided"
+    if max(map(abs, cell.interval)) <= cell.within(NEAR_SDS):
+        return "agrees"
+    return "undecided" if cell.n < RUNS_PER_CELL else "too small to tell"
 
 
 def _direction(cell: Compared) -> Verdict:

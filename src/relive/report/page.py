@@ -22,7 +22,7 @@ from relive._util.files import write_atomic
 from relive._util.registry import short_name
 from relive.experiments.compare import SideBySide, core_share, is_quiet, side_by_side
 from relive.experiments.spec import SCENARIO_NAMES, RunResult, RunSpec
-from relive.paper.comparison import METHODS, Compared, Comparison, compare, preferred
+from relive.paper.comparison import METHODS, Compared, Comparison, Verdict, compare, preferred
 from relive.paper.published import (
     GRID_SEED,
     GRIDS,
@@ -42,6 +42,7 @@ from relive.report.times import Times
 
 EXPLANATIONS = "explanations.json"
 FIGURES = "figures"
+_VERDICTS: tuple[Verdict, ...] = ("agrees", "in range", "too small to tell", "undecided", "higher", "lower")
 _USES = {"default": "table", "tuned": "tuned table", "later": "later report's table"}
 
 
@@ -243,7 +244,7 @@ def _summary(table: Comparison) -> dict[str, Any]:
         "cells": len(cells),
         "what": "cells" if table.settings == "default" else "cells with settings to choose",
         "missing": verdicts["missing"],
-        "verdicts": [(word, verdicts[word]) for word in ("agrees", "in range", "undecided", "higher", "lower")],
+        "verdicts": [(word, verdicts[word]) for word in _VERDICTS],
     }
 
 

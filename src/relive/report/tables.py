@@ -23,11 +23,12 @@ VERDICT_STYLES = {
     "agrees": "green",
     "in range": "cyan",
     "undecided": "dim",
+    "too small to tell": "dim",
     "higher": "yellow",
     "lower": "yellow",
     "missing": "dim",
 }
-ARROWS = {"higher": "▲", "lower": "▼", "agrees": "✓", "in range": "≈", "undecided": "?"}
+ARROWS = {"higher": "▲", "lower": "▼", "agrees": "✓", "in range": "≈", "undecided": "?", "too small to tell": "~"}
 SETTINGS_TITLES = {
     "default": "the 2018 code's default settings",
     "tuned": "settings chosen by grid search",
@@ -103,7 +104,9 @@ def rules(table: Comparison) -> str:
         f"by Welch's test on these summary statistics, two-sided at {ALPHA:g} with Holm's correction for the "
         f"{table.tested} cells tested in this table: “higher” and “lower” mean that a difference was shown. Where none "
         f"was, “agrees” means that the {INTERVAL} (of this cell alone, not corrected) is within {NEAR_SDS:g} published "
-        f"standard deviation, or {POINTS:g} point, of 0; “undecided”, that there are too few runs to tell. {few}"
+        f"standard deviation, or {POINTS:g} point, of 0; “undecided”, that there are too few runs to tell; "
+        f"“too small to tell”, that {RUNS_PER_CELL} runs or more show no difference, but their interval reaches "
+        f"further. {few}"
     )
 
 
@@ -178,6 +181,7 @@ _LATEX_MARKS = {
     "lower": r"$^{\downarrow}$",
     "agrees": r"$^{=}$",
     "undecided": r"$^{?}$",
+    "too small to tell": r"$^{\sim}$",
     "in range": r"$^{\approx}$",
     "missing": "",
 }
@@ -193,7 +197,8 @@ def as_latex(table: Comparison) -> str:
     """Return the table in LaTeX with booktabs: our numbers, and below them the published ones."""
     head = " & ".join(rf"\bf {text}" for text in ["Method", *SCENARIO_TITLES.values()])
     lines = [r"\begin{table}", rf"\caption{{{_latex(title(table))}. {_latex(rules(table))}"]
-    lines += [r"$\uparrow$: higher; $\downarrow$: lower; $=$: agrees; ?: undecided; $\approx$: in range."]
+    lines += [r"$\uparrow$: higher; $\downarrow$: lower; $=$: agrees; $\approx$: in range; ?: undecided;"]
+    lines += [r"$\sim$: too small to tell."]
     lines += [_latex("Settings: " + ". ".join(settings_notes(table)) + ".}")]
     lines += [r"\begin{center}", r"\begin{tabular}{llll} \toprule", head + r" \\ \midrule"]
     for method in METHODS:
