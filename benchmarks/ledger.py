@@ -19,10 +19,10 @@ from relive.experiments.spec import SCENARIO_NAMES, RunResult
 from relive.experiments.store import Store
 from relive.methods.catalogue import METHODS as METHOD_FACTS
 from relive.paper.comparison import METHODS, Compared, Comparison, compare, preferred
-from relive.paper.published import FURTHER, GRIDS, LATER_REPORT, PAPER_DATASET, PROTOCOL_NAMES
-from relive.paper.tuned import Tuned, searched, tuned_of
+from relive.paper.published import FIRST_SEED, FURTHER, GRIDS, LATER_REPORT, PAPER_DATASET, PROTOCOL_NAMES
+from relive.paper.tuned import SettingsFrom, Tuned, chosen_settings, searched, tuned_of
 from relive.report.claims import claims
-from relive.report.style import SCENARIO_TITLES, SYMBOLS, method_title, settings_text
+from relive.report.style import PROTOCOL_TITLES, SCENARIO_TITLES, SYMBOLS, method_title, settings_text
 from relive.report.tables import (
     accuracy_text,
     as_markdown,
@@ -52,6 +52,7 @@ def tables(results: list[RunResult]) -> dict[str, str]:
         later = compare(results, protocol, LATER_REPORT, "later")
         parts[f"{protocol}-settings"] = beside([default, *([chosen] if found else []), later])
     parts["split-domain"] = against_none(compare(results, "split"), "domain")
+    parts["missing"] = missing(results)
     parts["further"] = further(results)
     return parts
 
@@ -94,6 +95,40 @@ def _with_settings(cell: Compared) -> str:
         return f"{settings}: no runs"
     said = [difference_text(cell.difference), interval_text(cell), verdict_text(cell)]
     return f"{settings}<br>**{accuracy_text(cell.mean, cell.sem)}** (n={cell.n})<br>{' '.join(filter(None, said))}"
+
+
+PLANNED: list[tuple[str, SettingsFrom, int]] = [  # tables, and how many seeds each of their cells should have
+    ("split", "default", 20),
+    ("split", "later", 20),
+    ("split", "tuned", 20),
+    ("permuted", "later", 3),
+]
+
+
+def missing(results: list[RunResult]) -> str:
+    """Return what has not been run yet of what is planned, and what it would cost; a cell counts in its first table."""
+    lines = [["table", "seeds", "complete cells", "missing runs", "core-hours", "command"], ["---"] * 6]
+    planned = set()
+    for protocol, settings, n in PLANNED:
+        left, hours, complete, cells = 0, 0.0, 0, 0
+        for (scenario, method), cell in compare(
+            results, protocol, chosen_settings(settings, results), settings
+        ).cells.items():
+            spec = (protocol, scenario, method, str(cell.settings))
+            if spec in planned:
+                continue
+            planned.add(spec)
+            lacking = n - len({run.spec.seed for run in cell.runs} & set(range(FIRST_SEED, FIRST_SEED + n)))
+            times = [r.cpu_seconds for r in results if (r.spec.protocol, r.spec.method) == (protocol, method)]
+            cells += 1
+            complete += not lacking
+            left += lacking
+            hours += lacking * statistics.median(t for t in times if t) / 3600
+        option = "" if settings == "default" else f" --{settings}"
+        command = f"`relive paper --protocol {protocol}{option} --seeds {n} --from reproduction`"
+        title = PROTOCOL_TITLES[protocol] + ", " + HEADINGS[settings]
+        lines.append([title, f"1 to {n}", f"{complete} of {cells}", str(left), f"{hours:.1f}", command])
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def further(results: list[RunResult]) -> str:
