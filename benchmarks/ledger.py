@@ -6,6 +6,7 @@ python -m benchmarks.ledger                # the ledger's tables into the page
 
 from __future__ import annotations
 
+import math
 import statistics
 import sys
 from collections import defaultdict
@@ -119,11 +120,15 @@ def missing(results: list[RunResult]) -> str:
                 continue
             planned.add(spec)
             lacking = n - len({run.spec.seed for run in cell.runs} & set(range(FIRST_SEED, FIRST_SEED + n)))
-            times = [r.cpu_seconds for r in results if (r.spec.protocol, r.spec.method) == (protocol, method)]
+            times = [
+                run.cpu_seconds
+                for run in results
+                if run.cpu_seconds and (run.spec.protocol, run.spec.method) == (protocol, method)
+            ]
             cells += 1
             complete += not lacking
             left += lacking
-            hours += lacking * statistics.median(t for t in times if t) / 3600
+            hours += lacking * (statistics.median(times) if times else math.nan) / 3600
         option = "" if settings == "default" else f" --{settings}"
         command = f"`relive paper --protocol {protocol}{option} --seeds {n} --from reproduction`"
         title = PROTOCOL_TITLES[protocol] + ", " + HEADINGS[settings]
