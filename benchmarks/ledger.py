@@ -116,7 +116,7 @@ def missing(results: list[RunResult]) -> str:
             results, protocol, chosen_settings(settings, results), settings
         ).cells.items():
             spec = (protocol, scenario, method, str(cell.settings))
-            if spec in planned:
+            if spec in planned or cell.settings is None:
                 continue
             planned.add(spec)
             lacking = n - len({run.spec.seed for run in cell.runs} & set(range(FIRST_SEED, FIRST_SEED + n)))

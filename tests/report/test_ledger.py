@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from benchmarks.ledger import tables
+from benchmarks.ledger import against_none, beside, missing, tables
 
 from relive.experiments.store import Store
 from relive.paper.comparison import compare
-from relive.paper.published import PROTOCOL_NAMES, PUBLISHED
+from relive.paper.published import LATER_REPORT, PROTOCOL_NAMES, PUBLISHED
+from tests.report.fake import paper_like, result_of, spec_of
 from tests.report.fake import searched as searched_runs
 
 ROOT = Path(__file__).parents[2]
@@ -41,3 +42,35 @@ def test_a_search_is_a_table_with_the_chosen_value_in_bold() -> None:
     assert [line.count("|") for line in online.splitlines()] == [16] * 6  # λ from 1 to 1e13, a row for each of four γ
     assert (online.count("**"), si.count("**")) == (2, 2)
     assert si.startswith("| SI: c = | 0.001 |")
+
+
+def test_settings_are_side_by_side_for_the_cells_that_have_any() -> None:
+    later = result_of(spec_of("split", "class", "si", 1, {"c": 0.5}), 0.203)
+    results = [*paper_like("split", 3), later]
+    lines = beside([compare(results, "split"), compare(results, "split", LATER_REPORT, "later")]).splitlines()
+    assert len(lines) == 2 + 10  # XdG in one scenario, three methods in three
+    assert "| c = 0.5, ξ = 0.1<br>**20.30** (n=1)" in lines[-1]
+    assert "λ = 1e7: no runs" in lines[3]
+
+
+def test_what_is_missing_is_counted_once_with_its_cost() -> None:
+    rows = [line.split(" | ") for line in missing(paper_like("split", 20)).splitlines()]
+    assert rows[2][2:5] == ["28 of 28", "0", "0.0"]
+    assert rows[3][2:4] == ["0 of 9", "180"]  # XdG's settings are the defaults
+    assert rows[4][2:4] == ["0 of 0", "0"]  # nothing has been searched
+    less = [run for run in paper_like("split", 20) if (run.spec.scenario, run.spec.method) != ("task", "rtf")]
+    few = [run for run in paper_like("split", 20) if run.spec.method == "rtf" and run.spec.seed < 11]
+    rows = [line.split(" | ") for line in missing(less + few).splitlines()]
+    assert rows[2][2:4] == ["27 of 28", "10"]
+    assert 10 * 220 < 3600 * float(rows[2][4]) < 10 * 220 * 1.3
+
+
+def test_methods_are_compared_with_none_seed_by_seed() -> None:
+    accuracies = {"none": (0.5, 0.6, 0.55), "ewc": (0.52, 0.62, 0.57), "si": (0.5, 0.6)}
+    runs = [
+        result_of(spec_of("split", "domain", method, seed), value)
+        for method, values in accuracies.items()
+        for seed, value in enumerate(values, start=1)
+    ]
+    lines = against_none(compare(runs, "split"), "domain").splitlines()
+    assert lines[2:] == ["| EWC | +2.00 ± 0.00 (n=3) | +0.47 | 1.00 |"]  # two runs of SI are too few
