@@ -17,8 +17,9 @@ from relive._util.fidelity import AS_RUN
 from relive._util.statistics import mean_and_sem
 from relive.experiments.spec import RunResult
 from relive.experiments.store import Store
-from relive.paper.published import PAPER_DATASET, counts
-from relive.report.figures import save
+from relive.paper.comparison import compare
+from relive.paper.published import LATER_REPORT, PAPER_DATASET, counts
+from relive.report.figures import agreement_figure, save
 from relive.report.style import method_colour, method_marker, method_title
 
 ROOT = Path(__file__).parents[2]
@@ -147,7 +148,10 @@ def _box(axis: Axes, x: float, y: float, text: str, colour: str, weight: str = "
 def main() -> None:
     """Draw them all."""
     results, _ = Store(LEDGER).scan()
-    for name, figure in {"forgetting": forgetting(results), "scenarios": scenarios(), "rule": rule()}.items():
+    drawn = {"forgetting": forgetting(results), "scenarios": scenarios(), "rule": rule()}
+    drawn["agreement-split"] = agreement_figure(compare(results, "split"))
+    drawn["agreement-permuted"] = agreement_figure(compare(results, "permuted", LATER_REPORT, "later"))
+    for name, figure in drawn.items():
         save(figure, PICTURES, name, ("png",))
         print(f"picture   {PICTURES / name}.png")
 

@@ -19,7 +19,7 @@ from relive.experiments.spec import register_methods_in
 from relive.experiments.store import Store
 from relive.methods import METHODS
 from relive.paper.comparison import compare
-from relive.paper.published import GRIDS
+from relive.paper.published import GRIDS, PUBLISHED
 from relive.report import figures, gallery, own_runs, pictures, style
 from tests.report.fake import paper_like, pictures_of, result_of, searched, spec_of
 
@@ -46,6 +46,23 @@ def test_a_figure_is_saved_twice_the_same(tmp_path: Path) -> None:
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
     assert ElementTree.parse(tmp_path / "a" / "f.svg").getroot().tag.endswith("svg")
     assert image.imread(tmp_path / "a" / "f.png").shape[0] > 500
+
+
+def test_every_run_is_a_dot_in_published_deviations() -> None:
+    published = PUBLISHED["split", "task", "si"]
+    deviation = published.sem * 20**0.5
+    accuracies = [published.mean + n * deviation for n in (-1.0, 0.0, 2.0, -30.0)]
+    runs = [result_of(spec_of("split", "task", "si", seed), a / 100) for seed, a in enumerate(accuracies, start=1)]
+    table = compare(runs[:3], "split")
+    task, domain, class_ = figures.agreement_figure(table).axes
+    dots = [np.asarray(marks.get_offsets()) for marks in task.collections]
+    assert [len(some) for some in dots] == [3, 0, 0]
+    np.testing.assert_allclose(dots[0][:, 0], [-1, 0, 2], atol=1e-9)
+    low, high = table.cells["task", "si"].interval or (0, 0)
+    assert xs(task.lines[-1]) == pytest.approx([low / deviation, high / deviation])
+    assert [len(axis.collections) for axis in (domain, class_)] == [0, 0]
+    beyond = figures.agreement_figure(compare(runs[3:], "split")).axes[0].collections
+    assert [np.asarray(marks.get_offsets()).tolist() for marks in beyond[:2]] == [[], [[-4.85, 6.0]]]
 
 
 def test_time_has_a_panel_per_scenario_and_a_star_per_mean() -> None:
@@ -152,7 +169,8 @@ def test_the_gallery_takes_samples_from_the_store(tmp_path: Path) -> None:
     results = [result_of(spec_of("permuted", "class", method)) for method in ("rtf", "si")]
     store.save(results[0], pictures_of(10, 32))
     drawn = {item.name: item for item in gallery.gallery(compare(results, "permuted"), results, {}, tmp_path)}
-    assert {"time-permuted", "samples-permuted", "learning-permuted-class", "forgetting-permuted-class"} == set(drawn)
+    kinds = ("agreement-permuted", "time-permuted", "samples-permuted", "learning-permuted-class")
+    assert {*kinds, "forgetting-permuted-class"} == set(drawn)
     assert "(figure 6)" in drawn["samples-permuted"].title
     assert all(item.alt and item.caption for item in drawn.values())
 
@@ -172,8 +190,8 @@ def test_the_figure_of_times_says_on_what_they_were_taken(
     runs = [result_of(spec_of(method=method)) for method in ("rtf", "si")]
     for run, processor in zip(runs, processors, strict=True):
         run.versions.update({"processor": processor} if processor else {})
-    time_figure = next(gallery.gallery(compare(runs, "split"), runs, {}, tmp_path))
-    assert said in time_figure.caption
+    drawn = {item.name: item for item in gallery.gallery(compare(runs, "split"), runs, {}, tmp_path)}
+    assert said in drawn["time-split"].caption
 
 
 def test_the_gallery_of_nothing_is_empty(tmp_path: Path) -> None:

@@ -77,7 +77,14 @@ def test_a_page_with_everything_is_whole_and_self_contained(tmp_path: Path) -> N
     text = written[0].read_text(encoding="utf-8")
     reader = read(text)
     names = {path.stem for path in written[1:]}
-    assert {"examples-split", "time-split", "samples-split", "learning-split-task", "grid-split"} <= names
+    assert {
+        "examples-split",
+        "agreement-split",
+        "time-split",
+        "samples-split",
+        "learning-split-task",
+        "grid-split",
+    } <= names
     assert all(path.stat().st_size > 1000 for path in written)
     images = reader.all("img")
     assert len(images) == len(names)

@@ -1,4 +1,4 @@
-"""The figures made of numbers: accuracy against time, grid searches, learning curves, and forgetting."""
+"""The figures made of numbers: runs against published cells and time, searches, learning curves, forgetting."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ from relive._util.registry import short_name
 from relive.experiments.compare import Entry, is_quiet
 from relive.experiments.spec import SCENARIO_NAMES, RunResult, RunSpec
 from relive.paper.comparison import METHODS, Compared, Comparison
-from relive.paper.published import GRIDS, preset_settings
+from relive.paper.published import GRIDS, RUNS_PER_CELL, preset_settings
 from relive.paper.tuned import Tuned, searched
 from relive.report import style
 
 SEARCHED = ("xdg", "ewc", "online-ewc", "si")  # in the paper's order
 GREY = "0.45"
+DEVIATIONS = 5.0  # published standard deviations on either side of a published mean that a figure shows
 NEW_TASK = "(a line where a new task begins)"
 
 
@@ -55,6 +56,46 @@ def to_bytes(figure: Figure, extension: str) -> bytes:
     with matplotlib.rc_context({"svg.hashsalt": "relive"}):
         figure.savefig(file, format=extension, dpi=150, metadata=metadata)
     return file.getvalue()
+
+
+def agreement_figure(table: Comparison) -> Figure:
+    """Return every run against the published cell: a dot per run, in standard deviations of the published runs.
+
+    A bar is the 95 % interval of the difference between the means. What is beyond the panel stands at its edge.
+    """
+    figure = Figure(figsize=(12, 4.6), layout="constrained")
+    for axis, scenario in zip(figure.subplots(1, len(SCENARIO_NAMES), sharey=True), SCENARIO_NAMES, strict=True):
+        axis.axvspan(-1, 1, color="0.92", linewidth=0)
+        axis.axvline(0, color=GREY, linewidth=1)
+        for cell in _with_runs(table, scenario):
+            _deviations(axis, cell, len(METHODS) - METHODS.index(cell.method))
+        axis.set_xlim(-DEVIATIONS, DEVIATIONS)
+        axis.set_title(style.SCENARIO_TITLES[scenario])
+        axis.set_yticks(range(len(METHODS), 0, -1), map(style.method_title, METHODS))
+        axis.set_ylim(0.4, len(METHODS) + 0.6)
+        _plain(axis)
+    figure.supxlabel(
+        "accuracy minus the published mean, in standard deviations of the published runs", fontsize="medium"
+    )
+    return figure
+
+
+def _deviations(axis: Axes, cell: Compared, y: float) -> None:
+    """Draw a cell's runs, spread over the height of its row, and the interval of the difference between means."""
+    deviation = cell.published.sem * math.sqrt(RUNS_PER_CELL)
+    x = np.array([100 * run.average_accuracy - cell.published.mean for run in cell.runs]) / deviation
+    inside = np.abs(x) <= DEVIATIONS
+    heights = y + np.linspace(-0.3, 0.3, len(x)) if len(x) > 1 else np.array([y])
+    colour = style.method_colour(cell.method)
+    axis.scatter(x[inside], heights[inside], s=14, color=colour, alpha=0.7, linewidth=0)
+    for sign, marker in ((-1, "<"), (1, ">")):
+        beyond = sign * x > DEVIATIONS
+        edge = np.full(beyond.sum(), sign * 0.97 * DEVIATIONS)
+        axis.scatter(edge, heights[beyond], s=18, marker=marker, color=colour, alpha=0.7, linewidth=0)
+    if cell.interval is not None and abs(x.mean()) <= DEVIATIONS:
+        axis.plot(
+            np.clip(np.array(cell.interval) / deviation, -DEVIATIONS, DEVIATIONS), [y, y], color="0.1", linewidth=2
+        )
 
 
 def time_figure(table: Comparison) -> Figure:

@@ -118,6 +118,15 @@ def gallery(table: Comparison, results: Sequence[RunResult], tuned: Tuned, root:
     name, protocol = table.protocol, PROTOCOL_TITLES[table.protocol]
     if any(cell.n for cell in table.cells.values()):
         yield Drawn(
+            f"agreement-{name}",
+            f"{protocol}: every run against the published cell",
+            "A dot per run, seeds from the bottom of a row to its top, in standard deviations of the published runs "
+            "from their mean; the grey band is one of them on either side. Black: the 95 % interval of the difference "
+            f"between the means. Triangles: beyond the edge. Settings: {'. '.join(settings_notes(table))}.",
+            f"Dot plots of the difference to the published accuracy on {protocol}, one per scenario, a row per method.",
+            figures.agreement_figure(table),
+        )
+        yield Drawn(
             f"time-{name}",
             f"{protocol}: accuracy against training time (figure {4 if name == 'split' else 5})",
             "A mark per run, a star per mean of several, with its method's mark in it. Hollow or pale: the run had its "
