@@ -1,4 +1,4 @@
-"""Bring the tables of docs/results.md up to date with the ledger, reproduction/.
+"""Bring the tables of docs/results.md and docs/fidelity.md up to date with the ledger, reproduction/.
 
 relive collect runs --into reproduction    # finished runs into the ledger
 python -m benchmarks.ledger                # the ledger's tables into the page
@@ -11,9 +11,11 @@ import statistics
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.page import put
+from relive._util.fidelity import AS_RUN
 from relive._util.statistics import mean_and_sem
 from relive.experiments.compare import TESTED_RUNS
 from relive.experiments.spec import SCENARIO_NAMES, RunResult
@@ -35,6 +37,7 @@ from relive.report.times import Times, read_times
 
 ROOT = Path(__file__).parents[1]
 LEDGER, PAGE = ROOT / "reproduction", ROOT / "docs" / "results.md"
+PAGES = {"choices": ROOT / "docs" / "fidelity.md"}  # parts that are elsewhere
 
 
 def tables(results: list[RunResult]) -> dict[str, str]:
@@ -55,6 +58,7 @@ def tables(results: list[RunResult]) -> dict[str, str]:
     parts["split-domain"] = against_none(compare(results, "split"), "domain")
     parts["missing"] = missing(results)
     parts["further"] = further(results)
+    parts["choices"] = choices(results)
     return parts
 
 
@@ -133,6 +137,25 @@ def missing(results: list[RunResult]) -> str:
         command = f"`relive paper --protocol {protocol}{option} --seeds {n} --from reproduction`"
         title = PROTOCOL_TITLES[protocol] + ", " + HEADINGS[settings]
         lines.append([title, f"1 to {n}", f"{complete} of {cells}", str(left), f"{hours:.1f}", command])
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def choices(results: list[RunResult]) -> str:
+    """Return what a single fidelity choice changes: runs that differ in nothing else, seed by seed."""
+    as_run = {run.spec: run for run in results if run.spec.fidelity == AS_RUN}
+    pairs: dict[tuple[str, ...], list[float]] = defaultdict(list)
+    for run in results:
+        changed = {name: value for name, value in vars(run.spec.fidelity).items() if value != getattr(AS_RUN, name)}
+        other = as_run.get(replace(run.spec, fidelity=AS_RUN))
+        if len(changed) == 1 and other is not None:
+            (name, value), spec = changed.popitem(), run.spec
+            where = PROTOCOL_TITLES[spec.protocol], method_title(spec.method), SCENARIO_TITLES[spec.scenario]
+            pairs[f"`{name}={value}`", *where].append(100 * (run.average_accuracy - other.average_accuracy))
+    lines = [["choice", "protocol", "method", "scenario", "minus `as_run`, same seeds (points)"], ["---"] * 5]
+    for cell, differences in sorted(pairs.items()):
+        mean, error = mean_and_sem(differences)
+        spread = "" if error is None else f" ± {error:.2f}"
+        lines.append([*cell, f"{difference_text(mean)}{spread} (n={len(differences)})"])
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
@@ -228,8 +251,8 @@ def main() -> None:
     if damaged:
         sys.exit("\n".join(map(str, damaged)))
     for name, table in tables(results).items():
-        put(PAGE, name, table)
-    print(f"tables    {PAGE}")
+        put(PAGES.get(name, PAGE), name, table)
+    print("tables   ", PAGE, *PAGES.values())
 
 
 if __name__ == "__main__":

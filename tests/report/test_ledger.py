@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from dataclasses import replace
 
 import pytest
-from benchmarks.ledger import against_none, beside, missing, tables
+from benchmarks.ledger import LEDGER, PAGE, PAGES, against_none, beside, choices, missing, tables
 
+from relive._util.fidelity import AS_RUN, fidelity_of
 from relive.experiments.store import Store
 from relive.paper.comparison import compare
 from relive.paper.published import LATER_REPORT, PROTOCOL_NAMES, PUBLISHED
 from tests.report.fake import paper_like, result_of, spec_of
 from tests.report.fake import searched as searched_runs
-
-ROOT = Path(__file__).parents[2]
-LEDGER = ROOT / "reproduction"
 
 
 def test_every_result_is_whole_and_names_its_code() -> None:
@@ -31,8 +29,8 @@ def test_every_cell_of_both_tables_has_a_run(protocol: str) -> None:
 
 
 def test_the_docs_have_what_the_ledger_gives() -> None:
-    page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
-    for table in tables(Store(LEDGER).scan()[0]).values():
+    for name, table in tables(Store(LEDGER).scan()[0]).items():
+        page = PAGES.get(name, PAGE).read_text(encoding="utf-8")
         assert table.strip() in page, "bring them up to date with: python -m benchmarks.ledger"
 
 
@@ -74,3 +72,17 @@ def test_methods_are_compared_with_none_seed_by_seed() -> None:
     ]
     lines = against_none(compare(runs, "split"), "domain").splitlines()
     assert lines[2:] == ["| EWC | +2.00 ± 0.00 (n=3) | +0.47 | 1.00 |"]  # two runs of SI are too few
+
+
+def test_a_choice_is_compared_with_the_run_that_differs_in_nothing_else() -> None:
+    true, both = AS_RUN.choose({"fisher_labels": "true"}), fidelity_of("as_written")
+    specs = [spec_of("split", "task", "ewc", seed) for seed in (1, 2, 3)]
+    runs = [result_of(spec, 0.8) for spec in specs]
+    runs += [result_of(replace(spec, fidelity=true), 0.81) for spec in specs[:2]]
+    runs += [
+        result_of(replace(specs[2], fidelity=both), 0.1),
+        result_of(replace(specs[2], iters=9, fidelity=true), 0.2),
+    ]
+    assert choices(runs).splitlines()[2:] == [
+        "| `fisher_labels=true` | Split MNIST | EWC | Task-IL | +1.00 ± 0.00 (n=2) |"
+    ]
