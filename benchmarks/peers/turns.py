@@ -17,6 +17,7 @@ from avalanche.core import SupervisedPlugin
 from benchmarks.common import Block, Subject
 from benchmarks.peers import avalanche_split, relive_split
 from relive import Learner
+from relive.core.sources import Part
 from relive.methods.ewc import fisher
 
 Seconds = dict[str, list[float]]
@@ -87,7 +88,7 @@ def fishers(strategy: Any, experience: Any, learner: Learner, tasks: Sequence[An
         strategy.model, strategy._criterion, strategy.optimizer, experience.dataset, strategy.device, 128
     )
     middle = time.perf_counter()
-    fisher(learner.net, tasks[-1], len(tasks), learner.method.problem)
+    fisher(learner.net, [Part(len(tasks) - 1, tasks[-1].train)], len(tasks), learner.method.problem)
     end = time.perf_counter()
     return {"theirs": round(1000 * (middle - start), 1), "ewc": round(1000 * (end - middle), 1)}
 
