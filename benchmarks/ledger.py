@@ -22,8 +22,8 @@ from relive.experiments.spec import SCENARIO_NAMES, RunResult
 from relive.experiments.store import Store
 from relive.methods.catalogue import METHODS as METHOD_FACTS
 from relive.paper.comparison import METHODS, Compared, Comparison, compare, preferred
-from relive.paper.published import FIRST_SEED, FURTHER, GRIDS, LATER_REPORT, PAPER_DATASET, PROTOCOL_NAMES
-from relive.paper.tuned import SettingsFrom, Tuned, chosen_settings, searched, tuned_of
+from relive.paper.published import FIRST_SEED, FURTHER, GRIDS, PAPER_DATASET, PROTOCOL_NAMES
+from relive.paper.tuned import DEFAULTS, LATER, Tuned, as_in_paper, searched, searched_settings, tuned_of
 from relive.report.claims import claims
 from relive.report.style import PROTOCOL_TITLES, SCENARIO_TITLES, SYMBOLS, method_title, settings_text
 from relive.report.tables import (
@@ -45,7 +45,7 @@ def tables(results: list[RunResult]) -> dict[str, str]:
     tuned = tuned_of(results)
     parts = {}
     for protocol in PROTOCOL_NAMES:
-        default, chosen = compare(results, protocol), compare(results, protocol, tuned)
+        default, chosen = compare(results, protocol), compare(results, protocol, searched_settings(tuned))
         if all(result.spec.protocol != protocol for result in results):
             continue
         parts[protocol] = as_markdown(default)
@@ -53,7 +53,7 @@ def tables(results: list[RunResult]) -> dict[str, str]:
         found = list(searches(results, tuned, protocol))
         if found:
             parts[f"{protocol}-searches"] = "\n\n".join(found)
-        later = compare(results, protocol, LATER_REPORT, "later")
+        later = compare(results, protocol, LATER)
         parts[f"{protocol}-settings"] = beside([default, *([chosen] if found else []), later])
     parts["split-domain"] = against_none(compare(results, "split"), "domain")
     parts["missing"] = missing(results)
@@ -62,8 +62,14 @@ def tables(results: list[RunResult]) -> dict[str, str]:
     return parts
 
 
+ENOUGH = 10  # pairs for a correlation
+
+
 def against_none(table: Comparison, scenario: str) -> str:
-    """Return how each method differs from None seed by seed, and how strongly both depend on the seed."""
+    """Return how each method differs from None seed by seed, and how strongly both depend on the seed.
+
+    The error of the published difference is that of runs with different seeds; with the same seeds it would be smaller.
+    """
     lines = [["method", "minus None, same seeds", "in the paper", "correlation over seeds"], ["---"] * 4]
     none = table.cells[scenario, "none"]
     by_seed = {run.spec.seed: 100 * run.average_accuracy for run in none.runs}
@@ -73,18 +79,17 @@ def against_none(table: Comparison, scenario: str) -> str:
             difference, error = mean_and_sem([ours - nones for ours, nones in pairs])
             said = f"{difference_text(difference)} ± {error:.2f} (n={len(pairs)})"
             published = difference_text(cell.published.mean - none.published.mean)
+            published += f" ± {math.hypot(cell.published.sem, none.published.sem):.2f}"
             correlation = statistics.correlation(*zip(*pairs, strict=True))
-            lines.append([method_title(method), said, published, f"{correlation:.2f}".replace("-", "−")])
+            shown = f"{correlation:.2f}".replace("-", "−") if len(pairs) >= ENOUGH else ""
+            lines.append([method_title(method), said, published, shown])
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-HEADINGS = {"default": "2018 code's defaults", "tuned": "chosen by our search", "later": "authors' later report"}
 
 
 def beside(tables: list[Comparison]) -> str:
     """Return the cells of methods with settings to choose: a row each, with a column for each table's settings."""
     first = tables[0]
-    lines = [["method", "scenario", "paper", *(HEADINGS[table.settings] for table in tables)]]
+    lines = [["method", "scenario", "paper", *(table.settings.title for table in tables)]]
     lines.append(["---"] * len(lines[0]))
     for (scenario, method), cell in first.cells.items():
         if (first.protocol, method) in GRIDS:
@@ -102,41 +107,36 @@ def _with_settings(cell: Compared) -> str:
     return f"{settings}<br>**{accuracy_text(cell.mean, cell.sem)}** (n={cell.n})<br>{' '.join(filter(None, said))}"
 
 
-PLANNED: list[tuple[str, SettingsFrom, int]] = [  # tables, and how many seeds each of their cells should have
-    ("split", "default", 20),
-    ("split", "later", 20),
-    ("split", "tuned", 20),
-    ("permuted", "later", 3),
-]
-
-
 def missing(results: list[RunResult]) -> str:
     """Return what has not been run yet of what is planned, and what it would cost; a cell counts in its first table."""
     lines = [["table", "seeds", "complete cells", "missing runs", "core-hours", "command"], ["---"] * 6]
-    planned = set()
-    for protocol, settings, n in PLANNED:
+    seconds = defaultdict(list)
+    for run in results:
+        if run.cpu_seconds and as_in_paper(run.spec, run.spec.settings):
+            seconds[run.spec.protocol, run.spec.scenario, run.spec.method].append(run.cpu_seconds)
+    counted = set()
+    searched_here = searched_settings(tuned_of(results))
+    for protocol, settings, n in (
+        ("split", DEFAULTS, 20),
+        ("split", LATER, 20),
+        ("split", searched_here, 20),
+        ("permuted", LATER, 3),
+    ):
         left, hours, complete, cells = 0, 0.0, 0, 0
-        for (scenario, method), cell in compare(
-            results, protocol, chosen_settings(settings, results), settings
-        ).cells.items():
-            spec = (protocol, scenario, method, str(cell.settings))
-            if spec in planned or cell.settings is None:
+        for cell in compare(results, protocol, settings).cells.values():
+            key = (protocol, cell.scenario, cell.method)
+            if cell.settings is None or (key, str(cell.settings)) in counted:
                 continue
-            planned.add(spec)
+            counted.add((key, str(cell.settings)))
             lacking = n - len({run.spec.seed for run in cell.runs} & set(range(FIRST_SEED, FIRST_SEED + n)))
-            times = [
-                run.cpu_seconds
-                for run in results
-                if run.cpu_seconds and (run.spec.protocol, run.spec.method) == (protocol, method)
-            ]
             cells += 1
             complete += not lacking
             left += lacking
-            hours += lacking * (statistics.median(times) if times else math.nan) / 3600
-        option = "" if settings == "default" else f" --{settings}"
-        command = f"`relive paper --protocol {protocol}{option} --seeds {n} --from reproduction`"
-        title = PROTOCOL_TITLES[protocol] + ", " + HEADINGS[settings]
-        lines.append([title, f"1 to {n}", f"{complete} of {cells}", str(left), f"{hours:.1f}", command])
+            hours += lacking * (statistics.median(seconds[key]) if seconds[key] else math.nan) / 3600
+        words = ["relive paper --protocol", protocol, *settings.options, "--seeds", str(n), "--from reproduction"]
+        cost = "unknown" if math.isnan(hours) else f"{hours:.1f}"
+        title = f"{PROTOCOL_TITLES[protocol]}, {settings.title}"
+        lines.append([title, f"1 to {n}", f"{complete} of {cells}", str(left), cost, f"`{' '.join(words)}`"])
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 

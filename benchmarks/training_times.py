@@ -1,7 +1,7 @@
 """Training times of RtF, DGR, DGR+distill and SI: ``python -m benchmarks.training_times``, on a quiet machine.
 
-For every task, each method trains a block of iterations, then the next, and again. A run's time is the sum over the
-tasks of the median iteration, times the paper's number of iterations. ``relive report`` compares these times.
+For every task, the methods take turns at training a block of iterations. A run's time is the sum over the tasks of the
+median iteration, times the paper's number of iterations. ``relive report`` compares these times.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import json
 import os
 import statistics
 from collections.abc import Sequence
+from pathlib import Path
 
 from benchmarks.bench import machine
 from benchmarks.common import ROOT, Subject, in_turns, medians, one_thread, subject
@@ -44,21 +45,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--protocol", choices=PROTOCOL_NAMES, action="append")
+    parser.add_argument("--into", type=Path, default=ROOT / "reproduction", help="a runs directory or ledger")
     options = parser.parse_args()
     one_thread()
-    path = ROOT / "reproduction" / TIMES
-    stored = json.loads(path.read_text())["seconds"] if path.exists() else {}
+    path = options.into / TIMES
+    stored = json.loads(path.read_text()) if path.exists() else {}
     for protocol in options.protocol or PROTOCOL_NAMES:
         for scenario in SCENARIO_NAMES:
             repeats = [
                 seconds_of_runs(protocol, scenario, METHODS, ROUNDS[protocol], SIZE) for _ in range(options.repeats)
             ]
-            for method in METHODS:
-                stored[f"{protocol}/{scenario}/{method}"] = [round(seconds[method], 2) for seconds in repeats]
-            means = {method: statistics.fmean(seconds[method] for seconds in repeats) for method in METHODS}
-            print(protocol, scenario, ", ".join(f"{method} {mean:.0f} s" for method, mean in means.items()))
+            found = {method: [round(seconds[method], 2) for seconds in repeats] for method in METHODS}
             about = {"machine": machine(), "versions": versions(), "load_average": round(os.getloadavg()[0], 2)}
-            write_atomic(path, (json.dumps({"seconds": stored} | about, indent=1) + "\n").encode())
+            stored[f"{protocol}/{scenario}"] = {"seconds": found, **about}
+            write_atomic(path, (json.dumps(stored, indent=1) + "\n").encode())
+            means = [f"{method} {statistics.fmean(seconds):.0f} s" for method, seconds in found.items()]
+            print(protocol, scenario, ", ".join(means))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """How much of a worker's time is training: what a run of split MNIST does besides its iterations, method by method.
 
-A run is executed as a worker does it, with checkpoints, samples and result, but with few iterations per task; what
-else it does does not depend on their number. The share is that of a run with the paper's 2,000 iterations per task.
+A run is executed as a worker does it, with checkpoints, samples and result, but with few iterations per task; the
+rest does not depend on their number. The share is that of a run with the paper's 2,000 iterations per task.
 ``python -m benchmarks.whole_run '"si"' 200`` prints one method's seconds as JSON.
 """
 

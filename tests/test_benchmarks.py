@@ -6,11 +6,12 @@ import math
 
 import pytest
 import torch
+from benchmarks import training_times
 from benchmarks.bench import rows
-from benchmarks.common import Subject
+from benchmarks.common import Block, Subject
 from benchmarks.floor import Floor, flop, products_of
 from benchmarks.plain import Part, Plain, one_by_one
-from benchmarks.training_times import seconds_of_runs
+from benchmarks.whole_run import share
 
 from relive._util.seeds import stream
 from relive.core.batch import Batch
@@ -109,7 +110,18 @@ GOAL_CASES: list[dict[str, object]] = [
 ]
 
 
-@pytest.mark.slow
-def test_times_of_whole_runs_are_those_of_all_tasks() -> None:
-    seconds = seconds_of_runs("split", "class", ("rtf", "si"), rounds=1, size=2)
-    assert seconds["rtf"] > 2 * seconds["si"] > 10  # 10,000 iterations of at least half a millisecond
+def test_the_time_of_a_run_is_that_of_all_its_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    learned = []
+
+    def in_turns(blocks: dict[str, Block], rounds: int, size: int) -> dict[str, list[float]]:
+        learned.append([block.__self__.learner.seen for block in blocks.values()])  # type: ignore[attr-defined]
+        return dict(zip(blocks, ([0.001 * len(learned)] * 3, [0.002]), strict=True))
+
+    monkeypatch.setattr(training_times, "in_turns", in_turns)
+    seconds = training_times.seconds_of_runs("split", "class", ("none", "si"), rounds=1, size=2)
+    assert seconds == pytest.approx({"none": 2000 * 0.001 * (1 + 2 + 3 + 4 + 5), "si": 2000 * 0.002 * 5})
+    assert learned == [[0, 0], [1, 1], [2, 2], [3, 3], [4, 4]]
+
+
+def test_the_share_of_training_is_that_of_a_run_of_full_length() -> None:
+    assert share({"iterations": 2.0, "samples": 1.0, "other": 3.0}, 10) == 20 / 24

@@ -22,7 +22,7 @@ from relive.experiments.store import Store
 from relive.methods.catalogue import METHODS
 from relive.paper.comparison import Compared, Comparison, compare
 from relive.paper.published import PROTOCOL_NAMES, PUBLISHED
-from relive.paper.tuned import tuned_of
+from relive.paper.tuned import searched_settings, tuned_of
 from relive.report.style import PROTOCOL_TITLES, SCENARIO_TITLES, settings_text
 
 ROOT = Path(__file__).parents[2]
@@ -37,7 +37,7 @@ def method_pages() -> tuple[tuple[str, str, str], ...]:
     results, damaged = Store(LEDGER).scan()
     if damaged:
         sys.exit("\n".join(map(str, damaged)))
-    tuned = tuned_of(results)
+    tuned = searched_settings(tuned_of(results))
     tables = {name: (compare(results, name), compare(results, name, tuned)) for name in PROTOCOL_NAMES}
     return tuple((name, facts.title, page(facts, results, tables)) for name, facts in METHODS.items())
 

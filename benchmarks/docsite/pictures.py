@@ -18,7 +18,8 @@ from relive._util.statistics import mean_and_sem
 from relive.experiments.spec import RunResult
 from relive.experiments.store import Store
 from relive.paper.comparison import compare
-from relive.paper.published import LATER_REPORT, PAPER_DATASET, counts
+from relive.paper.published import PAPER_DATASET, counts
+from relive.paper.tuned import LATER
 from relive.report.figures import agreement_figure, save
 from relive.report.style import method_colour, method_marker, method_title
 
@@ -150,7 +151,7 @@ def main() -> None:
     results, _ = Store(LEDGER).scan()
     drawn = {"forgetting": forgetting(results), "scenarios": scenarios(), "rule": rule()}
     drawn["agreement-split"] = agreement_figure(compare(results, "split"))
-    drawn["agreement-permuted"] = agreement_figure(compare(results, "permuted", LATER_REPORT, "later"))
+    drawn["agreement-permuted"] = agreement_figure(compare(results, "permuted", LATER))
     for name, figure in drawn.items():
         save(figure, PICTURES, name, ("png",))
         print(f"picture   {PICTURES / name}.png")

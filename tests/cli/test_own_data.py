@@ -97,6 +97,7 @@ def test_tables_of_a_protocol_that_the_paper_does_not_have(relive: Command) -> N
     for words, message in (
         (["table", "--protocol", "rotated", "--format", "latex"], "the paper has no table for rotated"),
         (["table", "--protocol", "rotated", "--tuned"], "the paper has no table for rotated"),
+        (["table", "--protocol", "rotated", "--later"], "the paper has no table for rotated"),
         (["table", "--protocol", "rottated"], "did you mean 'rotated'"),
         (["paper", "--protocol", "rotated"], "unknown protocol of the paper 'rotated'"),
         (["grid", "--protocol", "rotated", "--method", "si"], "unknown protocol of the paper 'rotated'"),

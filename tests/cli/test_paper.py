@@ -112,6 +112,9 @@ def test_runs_with_the_later_reports_settings_are_in_its_table(
     monkeypatch.setitem(paper.PRESETS["split"], "iters", 20)
     said = relive("paper", "--scenario", "task", "--method", "si", "--seeds", "1", "--later", "--quiet")
     assert said.code == 0, said.err
+    assert "settings of the authors' later report" in " ".join(said.out.split())
+    assert "later report" in " ".join(relive("table", "--later").out.split())
+    assert relive("paper", "--scenario", "task", "--method", "rtf", "--seeds", "1", "--later", "--quiet").code == 0
     assert cell_of(relive, "task", "si", "--later")["settings"] == {"c": 50.0, "xi": 0.1}
     assert cell_of(relive, "task", "si", "--later")["n"] == 1
     assert cell_of(relive, "task", "si")["n"] == 0

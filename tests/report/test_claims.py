@@ -12,7 +12,7 @@ from relive._util.errors import InputError
 from relive.experiments.spec import SCENARIO_NAMES, RunResult
 from relive.paper.comparison import compare
 from relive.report.claims import Claim, claims
-from relive.report.times import TIMES, read_times
+from relive.report.times import TIMES, Times, read_times
 from tests.report.fake import paper_like, result_of, spec_of
 
 Only, Well, Distill, Best, Loss, Faster, Halved, Twice = range(8)
@@ -157,6 +157,8 @@ def test_times_of_runs_that_shared_a_core_or_differ_in_code_or_processor_do_not_
     said = "Task-IL: no pair of runs with the same seed, code and kind of processor that had their cores to themselves"
     dgr, rtf = timed("dgr-distill", 100, 102), timed("rtf", 50, 51)
     shared = [replace(run, cpu_seconds=0.5 * run.train_seconds) for run in rtf]
+    other_shared = [replace(run, cpu_seconds=0.5 * run.train_seconds) for run in dgr]
+    assert check(other_shared + rtf)[Halved].parts[0].text == said
     other_code = [replace(run, versions={**run.versions, "code": "another"}) for run in rtf]
     other_processor = [replace(run, versions={**run.versions, "processor": "another"}) for run in rtf]
     other_threads = [replace(run, spec=replace(run.spec, threads=2), cpu_seconds=2 * run.train_seconds) for run in rtf]
@@ -167,29 +169,38 @@ def test_times_of_runs_that_shared_a_core_or_differ_in_code_or_processor_do_not_
 
 
 @pytest.mark.parametrize(
-    ("seconds", "status"), [((200, 204), "holds"), ((600, 610), "does not hold"), ((240, 262), "cannot be said")]
+    ("seconds", "status"),
+    [
+        ((200, 204), "holds"),
+        ((600, 610), "does not hold"),
+        ((120, 122), "does not hold"),
+        ((240, 262), "cannot be said"),
+        ((140, 160), "cannot be said"),
+    ],
 )
-def test_about_twice_has_two_limits(seconds: tuple[float, float], status: str) -> None:
-    results = timed("si", 100, 101) + timed("dgr", *seconds) + timed("dgr-distill", *seconds)
-    assert check(results)[Twice].status == status
+def test_about_twice_has_two_limits_for_both_methods(seconds: tuple[float, float], status: str) -> None:
+    base = timed("si", 100, 101)
+    for one, other in (("dgr", "dgr-distill"), ("dgr-distill", "dgr")):
+        assert check(base + timed(one, *seconds) + timed(other, 200, 203))[Twice].status == status
 
 
-def test_times_measured_in_turns_come_before_those_of_runs(tmp_path: Path) -> None:
+def test_interleaved_times_come_before_those_of_runs(tmp_path: Path) -> None:
     table = compare(timed("dgr-distill", 100, 102) + timed("rtf", 90, 91), "split")
-    seconds = {
-        f"split/{s}/{m}": times for s in SCENARIO_NAMES for m, times in (("rtf", [5, 6]), ("dgr-distill", [10, 12]))
-    }
+    cells = {f"split/{s}": {"seconds": {"rtf": [5, 6], "dgr-distill": [10, 12]}, "machine": {}} for s in SCENARIO_NAMES}
     assert read_times(tmp_path) == {}
-    (tmp_path / TIMES).write_text(json.dumps({"seconds": seconds, "machine": {}}))
+    (tmp_path / TIMES).write_text(json.dumps(cells))
     without, checked = claims(table), claims(table, read_times(tmp_path))
     assert (without[Halved].status, checked[Halved].status) == ("does not hold", "holds")
-    assert (
-        checked[Halved].parts[2].text
-        == "Class-IL: RtF / DGR+distill = 6 s / 11 s = 0.50, 0.50 to 0.50 (2 times in turns)"
-    )
-    assert (
-        claims(replace(table, protocol="permuted"), read_times(tmp_path))[Faster - 1].status == without[Faster].status
-    )
+    said = "Class-IL: RtF / DGR+distill = 6 s / 11 s = 0.50, 0.50 to 0.50 (2 interleaved repeats)"
+    assert checked[Halved].parts[2].text == said
+    permuted = replace(table, protocol="permuted")
+    assert claims(permuted, read_times(tmp_path))[Halved - 1].status == "does not hold"  # those of another protocol
+
+
+def test_times_of_one_method_alone_do_not_count() -> None:
+    table = compare(timed("dgr-distill", 100, 102) + timed("rtf", 90, 91), "split")
+    times: Times = {("split", scenario, "rtf"): [5.0, 6.0] for scenario in SCENARIO_NAMES}
+    assert claims(table, times) == claims(table)
 
 
 @pytest.mark.parametrize(
@@ -197,9 +208,13 @@ def test_times_measured_in_turns_come_before_those_of_runs(tmp_path: Path) -> No
     [
         ("[]", "must be a JSON object such as"),
         ("{", "must be a JSON object such as"),
-        ('{"seconds": {"split/class/rft": [1]}}', "did you mean"),
-        ('{"seconds": {"split/class/rtf": 1}}', "it must be a list"),
-        ('{"seconds": {"split/class/rtf": [-1]}}', "seconds = -1: it must be a finite number"),
+        ("[" * 100000, "must be a JSON object such as"),
+        ('{"split": {"seconds": {"rtf": [1]}}}', "must be a JSON object such as"),
+        ('{"split/class": {"seconds": {"rft": [1]}}}', "did you mean"),
+        ('{"split/class": {"seconds": {"rtf": 1}}}', "it must be a list"),
+        ('{"split/class": {"seconds": {"rtf": [-1]}}}', "seconds = -1: it must be a finite number"),
+        ('{"split/class": {"seconds": {"rtf": [1e308]}}}', "it must be a finite number"),
+        ('{"split/class": {"seconds": {"rtf": [1, 2], "si": [1]}}}', "equally many times"),
     ],
 )
 def test_a_file_of_times_that_cannot_be_is_refused(text: str, said: str, tmp_path: Path) -> None:
@@ -226,3 +241,9 @@ def test_a_difference_that_twenty_runs_do_not_show_is_too_small_to_tell() -> Non
     assert claim.status == "too small to tell"
     assert "[−0.14, +0.14] (20 seeds), too near to tell" in claim.parts[2].text
     assert check(dgr + better + same[:19])[Distill].status == "cannot be said"
+
+
+def test_a_directory_in_place_of_the_times_is_refused(tmp_path: Path) -> None:
+    (tmp_path / TIMES).mkdir()
+    with pytest.raises(InputError, match="must be a JSON object such as"):
+        read_times(tmp_path)

@@ -16,10 +16,11 @@ from typer.testing import CliRunner
 
 from relive._util.errors import InputError
 from relive.cli import app
-from relive.experiments.spec import RunResult, register_methods_in
+from relive.experiments.spec import SCENARIO_NAMES, RunResult, register_methods_in
 from relive.experiments.store import RESULT, SAMPLES, Store
 from relive.report import page, style
 from relive.report.page import Report, read_explanations, render, write
+from relive.report.times import TIMES
 from tests.report.fake import paper_like, pictures_of, result_of, searched, spec_of
 
 VOID = {"meta", "link", "input", "img", "br"}
@@ -153,14 +154,27 @@ def test_tuned_tables_have_explanations_of_their_own(tmp_path: Path) -> None:
 
 
 def test_the_later_reports_table_is_shown_if_there_are_runs_for_it(tmp_path: Path) -> None:
-    xdg = result_of(spec_of("split", "task", "xdg", 1, {"proportion": 0.95}))  # the default, too
+    xdg = result_of(spec_of("split", "task", "xdg", 1))  # the default is the later report's, too
     later = result_of(spec_of("split", "task", "ewc", 1, {"lam": 1e7}), 0.5)
     texts = {"split/task/ewc/later": "why it is so"}
     assert "table-split-later" not in page_of(Report(tmp_path, [xdg], {}, {})).text
-    text = page_of(Report(tmp_path, [xdg, later], {}, texts)).text
+    text = page_of(Report(tmp_path, [later], {}, texts)).text
     assert "Split MNIST, later report" in text
     assert "why it is so" in text
-    assert "later report's table" in text
+    assert "later report table" in text
+    assert "1 cells with settings to choose" not in text
+
+
+def test_the_report_uses_the_times_in_its_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store(tmp_path / "runs")
+    for run in paper_like("split", 2, share=0.5):
+        store.save(run, [])
+    output, runs_dir = tmp_path / "report.html", str(store.root)
+    cells = {f"split/{s}": {"seconds": {"rtf": [5, 6], "dgr-distill": [10, 12]}} for s in SCENARIO_NAMES}
+    (store.root / TIMES).write_text(json.dumps(cells))
+    monkeypatch.setattr("relive.report.page.Report.figures", lambda self, data_dir=None: [])
+    assert CliRunner().invoke(app, ["report", "--runs-dir", runs_dir, "--output", str(output)]).exit_code == 0
+    assert "2 interleaved repeats" in output.read_text()
 
 
 def test_rows_say_what_a_run_is_used_for(tmp_path: Path) -> None:
@@ -305,9 +319,7 @@ def test_a_run_that_is_in_no_table_has_its_true_reason(tmp_path: Path) -> None:
     assert (
         "1 run is in none of the tables (a seed that is counted already, run with another number of threads)" in shown
     )
-    assert (
-        "1 run is in none of the tables (settings that are neither the paper's nor those that a search chose)" in shown
-    )
+    assert "1 run is in none of the tables (settings of none of the tables)" in shown
 
 
 def test_the_page_names_the_methods_that_keep_data(tmp_path: Path) -> None:

@@ -22,11 +22,12 @@ from relive._util.statistics import holm, mean_and_sem, welch, welch_margin
 from relive.experiments.compare import is_quiet
 from relive.experiments.spec import RunResult, make_spec
 from relive.methods import METHODS as ALL_METHODS
-from relive.paper.comparison import METHODS, Comparison, compare, preferred
-from relive.paper.published import GRID_SEED, LATER_REPORT, PUBLISHED
-from relive.paper.tuned import tuned_of
+from relive.paper.comparison import METHODS, Comparison, Verdict, compare, preferred
+from relive.paper.published import GRID_SEED, PUBLISHED
+from relive.paper.tuned import LATER, searched_settings, tuned_of
 from relive.report import style
 from relive.report.tables import (
+    ARROWS,
     FORMATS,
     as_csv,
     as_json,
@@ -34,6 +35,7 @@ from relive.report.tables import (
     as_markdown,
     as_text,
     records,
+    rules,
     settings_notes,
     title,
 )
@@ -95,7 +97,7 @@ def test_other_settings_count_only_in_the_tuned_table() -> None:
     results += [result_of(spec_of("split", "task", "ewc", 1, chosen), 0.9)]
     tuned = {("split", "task", "ewc"): chosen}
     assert compare(results, "split").cells["task", "ewc"].mean == 50
-    table = compare(results, "split", tuned)
+    table = compare(results, "split", searched_settings(tuned))
     assert table.cells["task", "ewc"].mean == 90
     assert table.cells["task", "ewc"].settings == chosen
     assert table.cells["class", "ewc"].settings is None
@@ -105,7 +107,7 @@ def test_other_settings_count_only_in_the_tuned_table() -> None:
 def test_the_later_report_has_a_table_of_its_own() -> None:
     later = {"lam": 1e8, "gamma": 0.7}
     results = [result_of(spec_of("split", "domain", "online-ewc", 1, s), 0.6) for s in ({}, later)]
-    table = compare(results, "split", LATER_REPORT, "later")
+    table = compare(results, "split", LATER)
     cell = table.cells["domain", "online-ewc"]
     assert [run.spec.settings for run in cell.runs] == [later]
     assert table.cells["task", "xdg"].settings == {"proportion": 0.95}
@@ -117,14 +119,14 @@ def test_the_later_report_has_a_table_of_its_own() -> None:
 
 def test_methods_without_a_search_are_the_same_in_the_tuned_table() -> None:
     results = runs(91, 92, 93)
-    assert compare(results, "split", {}).cells[RTF].runs == compare(results, "split").cells[RTF].runs
+    assert compare(results, "split", searched_settings({})).cells[RTF].runs == compare(results, "split").cells[RTF].runs
 
 
 def test_preferred_takes_tuned_runs_where_there_are_enough() -> None:
     grid, tuned = searched("split", "task", ("si",))
     chosen = tuned["split", "task", "si"]
     results = paper_like("split", 1) + grid + [result_of(spec_of("split", "task", "si", 1, chosen), 0.5)]
-    table = preferred(compare(results, "split"), compare(results, "split", tuned))
+    table = preferred(compare(results, "split"), compare(results, "split", searched_settings(tuned)))
     assert table.cells["task", "si"].mean == 50
     assert table.cells["task", "ewc"].n == 1
 
@@ -217,7 +219,7 @@ def test_the_correction_is_for_the_cells_tested() -> None:
         ([85.5, 85.6, 85.4, 85.9], "lower"),
         ([86.5, 92.6, 95.4], "undecided"),  # 91.5 +- 6.5: it may be far off
         ([91.4, 92.6, 93.6, 92.6], "undecided"),  # by 1.4 points, where the published runs have a spread of 0.9
-        ([90.4, 93.6] * 10, "too small to tell"),  # as many runs as published, and still up to 1.4 points
+        ([90.4, 93.6] * 10, "inconclusive"),  # as many runs as published, and still up to 1.4 points
         ([91.4, 93.6] * 10, "agrees"),
         ([91.00, 91.02], "in range"),  # two that agree by chance prove nothing
         ([80.00, 80.02], "lower"),
@@ -305,7 +307,7 @@ def test_text_fits_a_terminal_and_says_it_all(table: Comparison) -> None:
 def test_only_xdg_has_its_setting_from_elsewhere() -> None:
     said = [note for note in settings_notes(compare([], "split")) if "later report" in note]
     assert said == ["XdG: X = 95 % (from the authors' later report: the 2018 code has no default)"]
-    assert not [note for note in settings_notes(compare([], "split", {})) if "later report" in note]
+    assert not [note for note in settings_notes(compare([], "split", LATER)) if "later report" in note]
 
 
 def test_markdown_has_a_row_per_method(table: Comparison) -> None:
@@ -357,7 +359,7 @@ def test_every_format_works_with_nothing_to_show() -> None:
 
 def test_tuned_settings_are_told_for_each_scenario() -> None:
     tuned = {("split", "task", "ewc"): {"lam": 1e7}, ("split", "domain", "ewc"): {"lam": 100.0}}
-    notes = settings_notes(compare([], "split", tuned))
+    notes = settings_notes(compare([], "split", searched_settings(tuned)))
     assert "EWC: Task-IL λ = 1e7; Domain-IL λ = 100; Class-IL not searched yet" in notes
 
 
@@ -382,4 +384,25 @@ def test_one_tuned_run_does_not_take_the_place_of_many() -> None:
     fresh = [result_of(spec_of("split", "task", "si", seed, chosen), 0.95) for seed in range(1, 4)]
     for n, wanted in ((1, 5), (3, 3)):
         runs = paper_like("split", 5) + results + fresh[:n]
-        assert preferred(compare(runs, "split"), compare(runs, "split", tuned)).cells["task", "si"].n == wanted
+        table = preferred(compare(runs, "split"), compare(runs, "split", searched_settings(tuned)))
+        assert table.cells["task", "si"].n == wanted
+
+
+@pytest.mark.parametrize(
+    ("verdict", "mark"),
+    [
+        ("agrees", "="),
+        ("inconclusive", r"\sim"),
+        ("undecided", "?"),
+        ("in range", r"\approx"),
+        ("higher", r"\uparrow"),
+        ("lower", r"\downarrow"),
+    ],
+)
+def test_every_verdict_has_a_sign_and_a_rule(verdict: Verdict, mark: str) -> None:
+    table = compare(runs(92, 92.5, 93), "split")
+    shown = replace(table, cells={RTF: replace(table.cells[RTF], verdict=verdict)})
+    assert f"{ARROWS[verdict]} {verdict}" in as_markdown(shown)
+    assert f"{ARROWS[verdict]} {verdict}" in as_plain_text(shown, 200)
+    assert f"$^{{{mark}}}$" in as_latex(shown)
+    assert f"“{verdict}”" in rules(shown)

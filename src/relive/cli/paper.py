@@ -15,7 +15,6 @@ from relive.paper.published import FIRST_SEED, GRIDS, PROTOCOL_NAMES, PUBLISHED
 if TYPE_CHECKING:
     from relive.experiments.spec import RunSpec
     from relive.experiments.store import Store
-    from relive.paper.tuned import SettingsFrom
 
 EXAMPLES = """Examples:
 
@@ -56,36 +55,36 @@ def command(
 
     Finished runs are skipped; after an interrupt the same command resumes.
     """
-    from relive.cli.table import settings_from, show
+    from relive.cli.table import check_options, show
 
     if protocol not in PROTOCOL_NAMES:
         raise unknown("protocol of the paper", protocol, PROTOCOL_NAMES)
     methods = method or list(dict.fromkeys(name for _, _, name in PUBLISHED))
-    settings = settings_from(tuned, later)
+    check_options(tuned, later)
     store = sweeping.make_store(runs_dir, taken_from)
     chosen_seeds = range(FIRST_SEED, FIRST_SEED + seeds)
-    specs = cell_specs(protocol, scenario or list(SCENARIO_NAMES), methods, chosen_seeds, store, settings)
+    specs = cell_specs(protocol, scenario or list(SCENARIO_NAMES), methods, chosen_seeds, store, tuned, later)
     with sweeping.make_engine(engine, workers, scheduler) as chosen:
         status = sweeping.sweep(specs, chosen, store, data_dir, quiet)
-    show(protocol, store, settings)
+    show(protocol, store, tuned, later)
     sweeping.end(status)
 
 
 def cell_specs(
-    protocol: str, scenarios: list[str], methods: list[str], seeds: range, store: Store, settings: SettingsFrom
+    protocol: str, scenarios: list[str], methods: list[str], seeds: range, store: Store, tuned: bool, later: bool
 ) -> list[RunSpec]:
     """Return the runs of some cells of a table, with the settings chosen for each cell."""
+    from relive.cli.table import chosen_settings
     from relive.experiments.sweep import specs_of
-    from relive.paper.tuned import chosen_settings
 
-    results, damaged = store.scan() if settings == "tuned" else ([], [])
-    chosen = chosen_settings(settings, results) or {}
+    results, damaged = store.scan() if tuned else ([], [])
+    chosen = chosen_settings(tuned, later, results).cells or {}
     specs = []
     lacking = []
     for cell in ((protocol, scenario, name) for name in methods for scenario in scenarios):
         _, scenario, name = cell
         searchable = (protocol, name) in GRIDS and cell in PUBLISHED
-        if settings == "tuned" and searchable and cell not in chosen:
+        if tuned and searchable and cell not in chosen:
             lacking.append(f"relive grid --protocol {protocol} --scenario {scenario} --method {name}")
         grid = {key: [value] for key, value in chosen.get(cell, {}).items()}
         specs += specs_of([protocol], [scenario], [name], seeds, grid)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +15,7 @@ from relive.cli.console import err, note, out
 if TYPE_CHECKING:
     from relive.experiments.spec import RunResult
     from relive.experiments.store import Store
-    from relive.paper.tuned import SettingsFrom
+    from relive.paper.tuned import Settings
 
 PROTOCOL = Annotated[
     str, typer.Option(help="split or permuted, as in the paper; for any other, your runs are shown side by side.")
@@ -44,30 +45,37 @@ def command(
     """Print mean ± SEM and n of every cell next to the published one, and whether they differ."""
     from relive.experiments.store import Store
 
-    show(protocol, Store(runs_dir), settings_from(tuned, later), output_format)
+    check_options(tuned, later)
+    show(protocol, Store(runs_dir), tuned, later, output_format)
 
 
-def settings_from(tuned: bool, later: bool) -> SettingsFrom:
-    """Return which settings a table's runs must have, given its two options."""
+def check_options(tuned: bool, later: bool) -> None:
+    """Refuse two options that choose different settings."""
     if tuned and later:
         raise InputError("--tuned and --later are two tables: choose one of them")
-    return "tuned" if tuned else "later" if later else "default"
 
 
-def show(protocol: str, store: Store, settings: SettingsFrom = "default", output_format: str = "text") -> None:
+def chosen_settings(tuned: bool, later: bool, results: Iterable[RunResult]) -> Settings:
+    """Return which settings a table's runs must have, given its two options."""
+    from relive.paper import tuned as paper
+
+    return paper.searched_settings(paper.tuned_of(results)) if tuned else paper.LATER if later else paper.DEFAULTS
+
+
+def show(protocol: str, store: Store, tuned: bool = False, later: bool = False, output_format: str = "text") -> None:
     """Print a table from the runs in a store."""
     from relive.paper.comparison import compare
     from relive.paper.published import IN_ORDER, PROTOCOL_NAMES
-    from relive.paper.tuned import as_in_paper, chosen_settings
+    from relive.paper.tuned import as_in_paper
     from relive.report.tables import FORMATS, as_text
 
     if output_format != "text" and output_format not in FORMATS:
         raise unknown("format", output_format, ["text", *FORMATS])
     results, _ = whole_results(store)
     if protocol not in PROTOCOL_NAMES:
-        _show_own(protocol, results, settings, output_format)
+        _show_own(protocol, results, tuned or later, output_format)
         return
-    table = compare(results, protocol, chosen_settings(settings, results), settings)
+    table = compare(results, protocol, chosen_settings(tuned, later, results))
     if output_format == "text":
         out.print(as_text(table), soft_wrap=False)
     else:
@@ -87,7 +95,7 @@ def show(protocol: str, store: Store, settings: SettingsFrom = "default", output
         note(f"these runs were made by {len(codes)} versions of the code; relive report lists them")
 
 
-def _show_own(protocol: str, results: list[RunResult], settings: SettingsFrom, output_format: str) -> None:
+def _show_own(protocol: str, results: list[RunResult], chosen: bool, output_format: str) -> None:
     """Print comparable runs of a protocol that the paper does not have side by side."""
     from relive.data.catalogue import PROTOCOLS
     from relive.experiments.compare import side_by_side
@@ -96,7 +104,7 @@ def _show_own(protocol: str, results: list[RunResult], settings: SettingsFrom, o
     mine = [result for result in results if protocol in (result.spec.protocol, result.protocol_title)]
     if not mine and protocol not in PROTOCOLS:
         raise unknown("protocol", protocol, {**PROTOCOLS, **{result.protocol_title: None for result in results}})
-    if settings != "default" or output_format not in ("text", "markdown"):
+    if chosen or output_format not in ("text", "markdown"):
         raise InputError(
             f"the paper has no table for {protocol}: its runs are shown as text or markdown, without --tuned or "
             "--later; relive compare writes json and csv"

@@ -21,12 +21,12 @@ from relive.paper.published import (
     counts,
     preset_settings,
 )
-from relive.paper.tuned import SettingsFrom, Tuned, as_in_paper
+from relive.paper.tuned import DEFAULTS, Settings, Tuned, as_in_paper
 
 NEAR_SDS, RANGE_SDS = 1.0, 3.0  # published standard deviations: what counts as near, and as in range for a single run
 POINTS = 1.0  # always counts as near
 
-Verdict = Literal["agrees", "too small to tell", "undecided", "in range", "higher", "lower", "missing"]
+Verdict = Literal["agrees", "inconclusive", "undecided", "in range", "higher", "lower", "missing"]
 METHODS = tuple(dict.fromkeys(method for _, _, method in PUBLISHED))
 
 
@@ -53,7 +53,7 @@ class Compared:
     verdict
         ``"higher"`` and ``"lower"`` if a difference was shown. Otherwise ``"agrees"`` if the whole interval is near 0
         (one published standard deviation, or a point), else ``"undecided"`` with fewer runs than the published cell,
-        and ``"too small to tell"`` with as many. One or two runs are not tested: their mean is ``"in range"`` of a
+        and ``"inconclusive"`` with as many. One or two runs are not tested: their mean is ``"in range"`` of a
         single published run, or not.
     note
         What a reader should know about this verdict.
@@ -89,13 +89,10 @@ class Compared:
 
 @dataclass(frozen=True)
 class Comparison:
-    """One of the paper's two tables next to ours; ``cells`` has a key (scenario, method) for each published cell.
-
-    ``settings`` says where those of the methods come from.
-    """
+    """One of the paper's two tables next to ours; ``cells`` has a key (scenario, method) for each published cell."""
 
     protocol: str
-    settings: SettingsFrom
+    settings: Settings
     cells: dict[tuple[str, str], Compared] = field(default_factory=dict)
 
     @property
@@ -104,9 +101,7 @@ class Comparison:
         return sum(cell.p is not None for cell in self.cells.values())
 
 
-def compare(
-    results: Iterable[RunResult], protocol: str, chosen: Tuned | None = None, settings: SettingsFrom | None = None
-) -> Comparison:
+def compare(results: Iterable[RunResult], protocol: str, settings: Settings = DEFAULTS) -> Comparison:
     """Compare results with the published table of a protocol.
 
     Parameters
@@ -115,10 +110,8 @@ def compare(
         Any results; those that are not the paper's experiment are left out.
     protocol
         Which table.
-    chosen
-        The settings of each cell: those that grid searches chose, or ``LATER_REPORT``; None for the defaults.
     settings
-        Where they come from, if that is not a search.
+        Which settings the runs must have.
     """
     if protocol not in PROTOCOL_NAMES:
         raise unknown("protocol", protocol, PROTOCOL_NAMES)
@@ -130,13 +123,13 @@ def compare(
         for scenario in SCENARIO_NAMES:
             if (protocol, scenario, method) not in PUBLISHED:
                 continue
-            wanted = wanted_settings(protocol, scenario, method, chosen)
+            wanted = wanted_settings(protocol, scenario, method, settings.cells)
             runs = [] if wanted is None else counted(by_cell[protocol, scenario, method], wanted)
             cells[scenario, method] = _judged(scenario, method, wanted, runs, PUBLISHED[protocol, scenario, method])
     corrected = holm({key: cell.p for key, cell in cells.items() if cell.p is not None})
     for key, p in corrected.items():
         cells[key] = replace(cells[key], p_holm=p, verdict=_tested(cells[key], p))
-    return Comparison(protocol, settings or ("default" if chosen is None else "tuned"), cells)
+    return Comparison(protocol, settings, cells)
 
 
 def preferred(default: Comparison, tuned: Comparison) -> Comparison:
@@ -209,7 +202,7 @@ def _tested(cell: Compared, p: float) -> Verdict:
     assert cell.interval is not None
     if max(map(abs, cell.interval)) <= cell.within(NEAR_SDS):
         return "agrees"
-    return "undecided" if cell.n < RUNS_PER_CELL else "too small to tell"
+    return "undecided" if cell.n < RUNS_PER_CELL else "inconclusive"
 
 
 def _direction(cell: Compared) -> Verdict:

@@ -1,11 +1,11 @@
-"""Completed grid searches among the results, and the settings that they chose; no torch."""
+"""Which settings the runs of a table have: defaults, those chosen by grid searches, a later report's; no torch."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from itertools import product
-from typing import Literal
 
 from relive._util.fidelity import AS_RUN
 from relive.experiments.spec import RunResult, RunSpec
@@ -21,7 +21,40 @@ from relive.paper.published import (
 
 CellKey = tuple[str, str, str]  # protocol, scenario, method
 Tuned = dict[CellKey, dict[str, float]]
-SettingsFrom = Literal["default", "tuned", "later"]  # of the 2018 code, grid searches here, the authors' later report
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The settings that the runs of a table have.
+
+    Attributes
+    ----------
+    name
+        ``"default"``, ``"tuned"`` or ``"later"``: the command-line option is ``--tuned`` or ``--later``.
+    title, short
+        For the title of a table, and for lists of tables.
+    cells
+        The settings of each cell, on top of the defaults; None if they are the defaults.
+    """
+
+    name: str
+    title: str
+    short: str
+    cells: Tuned | None
+
+    @property
+    def options(self) -> list[str]:
+        """The command-line options that choose them."""
+        return [] if self.cells is None else [f"--{self.name}"]
+
+
+DEFAULTS = Settings("default", "the 2018 code's default settings", "", None)
+LATER = Settings("later", "settings of the authors' later report", "later report", LATER_REPORT)
+
+
+def searched_settings(tuned: Tuned) -> Settings:
+    """Return the settings that grid searches chose."""
+    return Settings("tuned", "settings chosen by grid search", "tuned", tuned)
 
 
 def as_in_paper(spec: RunSpec, settings: Mapping[str, float]) -> bool:
@@ -71,10 +104,3 @@ def tuned_of(results: Iterable[RunResult]) -> Tuned:
             if tried >= set(product(*grid.values())):
                 tuned[protocol, scenario, method] = dict(best(runs).spec.settings)
     return tuned
-
-
-def chosen_settings(settings: SettingsFrom, results: Iterable[RunResult]) -> Tuned | None:
-    """Return the settings of each cell that has others than the defaults, or None if none has."""
-    if settings == "tuned":
-        return tuned_of(results)
-    return LATER_REPORT if settings == "later" else None

@@ -102,7 +102,7 @@ def claims(table: Comparison, times: Times | None = None) -> list[Claim]:
     table
         The runs that say it.
     times
-        Training times measured in turns; without them, pairs of runs are compared.
+        Training times of interleaved methods; without them, pairs of runs are compared.
     """
     return [
         Claim(table.protocol, c.title, c.quotes[table.protocol], c.rule, tuple(c.parts(table, times or {})), c.needed)
@@ -208,13 +208,16 @@ def _outcome(beyond: float, error: float, degrees: int) -> Outcome:
 def _time_part(table: Comparison, times: Times, scenario: str, ours: str, theirs: str, low: float, high: float) -> Part:
     """Say whether one method's training time over another's is between two numbers."""
     title = SCENARIO_TITLES[scenario]
-    in_turns = [times.get((table.protocol, scenario, method), []) for method in (ours, theirs)]
-    pairs = list(zip(*in_turns, strict=False))
-    if not pairs:
+    interleaved = [times.get((table.protocol, scenario, method), []) for method in (ours, theirs)]
+    if all(interleaved):
+        pairs = list(zip(*interleaved, strict=True))
+        how = f"{len(pairs)} interleaved repeats"
+    else:
         cells = [table.cells[scenario, method] for method in (ours, theirs)]
         if not all(cell.n for cell in cells):
             return Part("open", f"{title}: no runs of {_missing(*cells)}")
         pairs = _times_of_runs(*(cell.runs for cell in cells))
+        how = _seeds(len(pairs))
     if not pairs:
         return Part("open", f"{title}: {_NO_PAIR}")
     seconds = [statistics.fmean(values) for values in zip(*pairs, strict=True)]
@@ -226,7 +229,6 @@ def _time_part(table: Comparison, times: Times, scenario: str, ours: str, theirs
     noise = student_margin(error, len(pairs) - 1)
     least, most = math.exp(mean - noise), math.exp(mean + noise)
     outcome: Outcome = "met" if low < least and most < high else "not met" if most < low or high < least else "open"
-    how = f"{len(pairs)} times in turns" if any(in_turns) else _seeds(len(pairs))
     return Part(outcome, f"{text}, {least:.2f} to {most:.2f} ({how})")
 
 
@@ -262,8 +264,8 @@ def _seeds(n: int) -> str:
 
 _CLEARLY = f"by more than the {100 * (1 - ALPHA):.0f} % interval"
 _IDLE = (
-    f"{_CLEARLY}, both trained in turns in one process, or else in runs that had their cores for "
-    f"{100 * OWN_CORE:.0f} % of the time"
+    f"{_CLEARLY}; both methods interleaved in one process, or else runs that had their cores for "
+    f"{100 * OWN_CORE:.0f} % of the time; on our processor, where the paper used a GPU"
 )
 _ALL = [
     _Check(

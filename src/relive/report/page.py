@@ -27,13 +27,12 @@ from relive.paper.published import (
     GRID_SEED,
     GRIDS,
     IN_ORDER,
-    LATER_REPORT,
     PRESETS,
     PROTOCOL_NAMES,
     PUBLISHED,
     preset_settings,
 )
-from relive.paper.tuned import Tuned, as_in_paper, searched
+from relive.paper.tuned import DEFAULTS, LATER, Tuned, as_in_paper, searched, searched_settings
 from relive.report import own_runs, style, tables
 from relive.report.claims import Claim, claims
 from relive.report.figures import save, settle, to_bytes
@@ -42,8 +41,7 @@ from relive.report.times import Times
 
 EXPLANATIONS = "explanations.json"
 FIGURES = "figures"
-_VERDICTS: tuple[Verdict, ...] = ("agrees", "in range", "too small to tell", "undecided", "higher", "lower")
-_USES = {"default": "table", "tuned": "tuned table", "later": "later report's table"}
+_VERDICTS: tuple[Verdict, ...] = ("agrees", "in range", "inconclusive", "undecided", "higher", "lower")
 
 
 @dataclass(frozen=True)
@@ -64,7 +62,7 @@ class Report:
     damaged
         What could not be read, and why.
     times
-        Training times that were measured in turns.
+        Training times of interleaved methods.
     """
 
     root: Path
@@ -81,18 +79,30 @@ class Report:
         for protocol in self.protocols:
             shown.append(compare(self.results, protocol))
             if any(cell[0] == protocol for cell in self.tuned):
-                shown.append(compare(self.results, protocol, self.tuned))
-            later = compare(self.results, protocol, LATER_REPORT, "later")
-            if any(cell.n and cell.settings != preset_settings(protocol, cell.method) for cell in later.cells.values()):
-                shown.append(later)
+                shown.append(self._searched[protocol])
+            if self._has_later(protocol):
+                shown.append(self._later[protocol])
         return shown
+
+    @cached_property
+    def _searched(self) -> dict[str, Comparison]:
+        return {name: compare(self.results, name, searched_settings(self.tuned)) for name in PROTOCOL_NAMES}
+
+    @cached_property
+    def _later(self) -> dict[str, Comparison]:
+        return {name: compare(self.results, name, LATER) for name in PROTOCOL_NAMES}
+
+    def _has_later(self, protocol: str) -> bool:
+        """Return whether there are runs with settings of the later report that are not the defaults."""
+        cells = self._later[protocol].cells.values()
+        return any(cell.n and cell.settings != preset_settings(protocol, cell.method) for cell in cells)
 
     @cached_property
     def protocols(self) -> list[str]:
         """The paper's protocols with runs, or with settings chosen by a search."""
         tables = {name: compare(self.results, name) for name in PROTOCOL_NAMES}
-        searched = {protocol for protocol, _, _ in self.tuned}
-        return [name for name in tables if name in searched or any(cell.n for cell in tables[name].cells.values())]
+        others = {protocol for protocol, _, _ in self.tuned} | set(filter(self._has_later, PROTOCOL_NAMES))
+        return [name for name in tables if name in others or any(cell.n for cell in tables[name].cells.values())]
 
     @cached_property
     def own(self) -> list[SideBySide]:
@@ -106,9 +116,7 @@ class Report:
     @cached_property
     def best(self) -> list[Comparison]:
         """For each protocol the runs used for figures and claims: with tuned settings where there are any."""
-        return [
-            preferred(compare(self.results, name), compare(self.results, name, self.tuned)) for name in self.protocols
-        ]
+        return [preferred(compare(self.results, name), self._searched[name]) for name in self.protocols]
 
     @cached_property
     def claims(self) -> list[Claim]:
@@ -143,7 +151,7 @@ def read_explanations(root: Path) -> dict[str, str]:
         raise InputError(f'{path} must be a JSON object of strings, e.g. {{"split/task/ewc": "…"}}')
     known = ["/".join(cell) for cell in PUBLISHED]
     for name in texts:
-        if name.removesuffix("/tuned").removesuffix("/later") not in known:
+        if re.sub("/(tuned|later)$", "", name) not in known:
             raise unknown(f"cell in {path}", name, known)
     return texts
 
@@ -234,7 +242,7 @@ def _with_code(text: str) -> Markup:
 
 def _summary(table: Comparison) -> dict[str, Any]:
     cells = list(table.cells.values())
-    if table.settings != "default":  # the others are the runs of the first table
+    if table.settings is not DEFAULTS:  # the others are the runs of the first table
         cells = [cell for cell in cells if (table.protocol, cell.method) in GRIDS]
     verdicts = Counter(cell.verdict for cell in cells)
     return {
@@ -242,7 +250,7 @@ def _summary(table: Comparison) -> dict[str, Any]:
         "anchor": anchor(table),
         "runs": sum(cell.n for cell in cells),
         "cells": len(cells),
-        "what": "cells" if table.settings == "default" else "cells with settings to choose",
+        "what": "cells" if table.settings is DEFAULTS else "cells with settings to choose",
         "missing": verdicts["missing"],
         "verdicts": [(word, verdicts[word]) for word in _VERDICTS],
     }
@@ -250,12 +258,12 @@ def _summary(table: Comparison) -> dict[str, Any]:
 
 def anchor(table: Comparison) -> str:
     """Return a table's anchor on the page."""
-    return f"table-{table.protocol}" + ("" if table.settings == "default" else f"-{table.settings}")
+    return f"table-{table.protocol}" + ("" if table.settings is DEFAULTS else f"-{table.settings.name}")
 
 
 def _departures(table: Comparison, explanations: Mapping[str, str]) -> list[tuple[Compared, str]]:
     """Return the cells that differ from the paper, and others with an explanation, each with its explanation if any."""
-    suffix = "" if table.settings == "default" else f"/{table.settings}"
+    suffix = "" if table.settings is DEFAULTS else f"/{table.settings.name}"
     texts = [
         (cell, explanations.get(f"{table.protocol}/{cell.scenario}/{cell.method}{suffix}", ""))
         for cell in table.cells.values()
@@ -282,7 +290,7 @@ def _rows(report: Report) -> list[dict[str, Any]]:
     for table in report.tables:
         for cell in table.cells.values():
             for run in cell.runs:
-                uses.setdefault(id(run), []).append(_USES[table.settings])
+                uses.setdefault(id(run), []).append(f"{table.settings.short} table".strip())
     for group in report.own:
         for entry in group.entries:
             uses.update({id(run): ["your runs"] for run in entry.runs})
@@ -309,7 +317,7 @@ def _why_other(spec: RunSpec) -> str:
         if (spec.protocol, spec.scenario, spec.method) not in PUBLISHED:
             return "the paper has no such cell"
         if dict(spec.settings) != preset_settings(spec.protocol, spec.method):
-            return "settings that are neither the paper's nor those that a search chose"
+            return "settings of none of the tables"
         if spec.seed == IN_ORDER.get(spec.protocol):
             return "the one seed that keeps the digits in order"
         if spec.seed == GRID_SEED:

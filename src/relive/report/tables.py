@@ -17,24 +17,19 @@ from relive.experiments.compare import TESTED_RUNS
 from relive.experiments.spec import SCENARIO_NAMES
 from relive.paper.comparison import METHODS, NEAR_SDS, POINTS, RANGE_SDS, Compared, Comparison
 from relive.paper.published import NO_DEFAULT, RUNS_PER_CELL
+from relive.paper.tuned import DEFAULTS
 from relive.report.style import PROTOCOL_TITLES, SCENARIO_TITLES, method_bound, method_title, settings_text
 
 VERDICT_STYLES = {
     "agrees": "green",
     "in range": "cyan",
     "undecided": "dim",
-    "too small to tell": "dim",
+    "inconclusive": "dim",
     "higher": "yellow",
     "lower": "yellow",
     "missing": "dim",
 }
-ARROWS = {"higher": "▲", "lower": "▼", "agrees": "✓", "in range": "≈", "undecided": "?", "too small to tell": "~"}
-SETTINGS_TITLES = {
-    "default": "the 2018 code's default settings",
-    "tuned": "settings chosen by grid search",
-    "later": "settings of the authors' later report",
-}
-SHORT = {"default": "", "tuned": ", tuned", "later": ", later report"}
+ARROWS = {"higher": "▲", "lower": "▼", "agrees": "✓", "in range": "≈", "undecided": "?", "inconclusive": "~"}
 EMPTY = "–"
 INTERVAL = f"{100 * (1 - ALPHA):.0f} % interval of the difference"
 
@@ -82,13 +77,12 @@ def p_text(p: float | None) -> str:
 
 def title(table: Comparison) -> str:
     """Return a table's title."""
-    settings = SETTINGS_TITLES[table.settings]
-    return f"Average test accuracy (%) over all tasks, {PROTOCOL_TITLES[table.protocol]}, {settings}"
+    return f"Average test accuracy (%) over all tasks, {PROTOCOL_TITLES[table.protocol]}, {table.settings.title}"
 
 
 def short_title(table: Comparison) -> str:
     """Return a title for lists of tables."""
-    return PROTOCOL_TITLES[table.protocol] + SHORT[table.settings]
+    return ", ".join(filter(None, [PROTOCOL_TITLES[table.protocol], table.settings.short]))
 
 
 def rules(table: Comparison) -> str:
@@ -105,8 +99,8 @@ def rules(table: Comparison) -> str:
         f"{table.tested} cells tested in this table: “higher” and “lower” mean that a difference was shown. Where none "
         f"was, “agrees” means that the {INTERVAL} (of this cell alone, not corrected) is within {NEAR_SDS:g} published "
         f"standard deviation, or {POINTS:g} point, of 0; “undecided”, that there are too few runs to tell; "
-        f"“too small to tell”, that {RUNS_PER_CELL} runs or more show no difference, but their interval reaches "
-        f"further. {few}"
+        f"“inconclusive”, that no difference was shown with {RUNS_PER_CELL} runs or more, but one larger than that "
+        f"cannot be excluded. {few}"
     )
 
 
@@ -120,7 +114,7 @@ def settings_notes(table: Comparison) -> list[str]:
             texts = {"": next(iter(texts.values()))}
         said = "; ".join(f"{SCENARIO_TITLES.get(s, '')} {text}".strip() for s, text in texts.items() if text)
         elsewhere = NO_DEFAULT.get((table.protocol, method))
-        if table.settings == "default" and elsewhere is not None:
+        if table.settings is DEFAULTS and elsewhere is not None:
             said += " (from the authors' later report: the 2018 code has no default)"
         if said:
             notes.append(f"{method_title(method)}: {said}")
@@ -181,7 +175,7 @@ _LATEX_MARKS = {
     "lower": r"$^{\downarrow}$",
     "agrees": r"$^{=}$",
     "undecided": r"$^{?}$",
-    "too small to tell": r"$^{\sim}$",
+    "inconclusive": r"$^{\sim}$",
     "in range": r"$^{\approx}$",
     "missing": "",
 }
@@ -198,7 +192,7 @@ def as_latex(table: Comparison) -> str:
     head = " & ".join(rf"\bf {text}" for text in ["Method", *SCENARIO_TITLES.values()])
     lines = [r"\begin{table}", rf"\caption{{{_latex(title(table))}. {_latex(rules(table))}"]
     lines += [r"$\uparrow$: higher; $\downarrow$: lower; $=$: agrees; $\approx$: in range; ?: undecided;"]
-    lines += [r"$\sim$: too small to tell."]
+    lines += [r"$\sim$: inconclusive."]
     lines += [_latex("Settings: " + ". ".join(settings_notes(table)) + ".}")]
     lines += [r"\begin{center}", r"\begin{tabular}{llll} \toprule", head + r" \\ \midrule"]
     for method in METHODS:
@@ -230,7 +224,7 @@ def records(table: Comparison) -> list[dict[str, Any]]:
             "protocol": table.protocol,
             "scenario": cell.scenario,
             "method": cell.method,
-            "settings_from": table.settings,
+            "settings_from": table.settings.name,
             "settings": None if cell.settings is None else dict(cell.settings),
             "n": cell.n,
             "mean": cell.mean,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from relive._util.errors import ReliveError
 from relive.experiments.compare import Entry, SideBySide, side_by_side
 from relive.experiments.spec import SCENARIO_NAMES, RunResult
 from relive.experiments.store import Store
@@ -15,7 +16,7 @@ from relive.paper.published import PROTOCOL_NAMES
 from relive.paper.tuned import best, searched, tuned_of
 from relive.report import own_runs, style, tables
 from relive.report.page import Report, as_one_file, read_explanations
-from relive.report.times import read_times
+from relive.report.times import Times, read_times
 from relive.studio.commands import as_command
 
 
@@ -51,13 +52,25 @@ class Comparer:
             found, damaged = self.store.scan() if results is None else (results, [])
             explanations = read_explanations(self.store.root)
             told = [str(error) for error in damaged]
-            times = read_times(self.store.root)
+            times, wrong = self._times()
+            told += wrong
             return as_one_file(Report(self.store.root, found, tuned_of(found), explanations, told, times), data_dir)
+
+    def _times(self) -> tuple[Times, list[str]]:
+        """Return the training times in all of the store's directories, and what is wrong with files of them."""
+        times, wrong = Times(), list[str]()
+        for root in (self.store.root, *self.store.also):
+            try:
+                times |= read_times(root)
+            except ReliveError as error:
+                wrong.append(str(error))
+        return times, wrong
 
     def _compared(self) -> dict[str, Any]:
         results, damaged = self.store.scan()
-        told = [str(error) for error in damaged]
-        report = Report(Path(), results, tuned_of(results), {}, told, read_times(self.store.root))
+        times, wrong = self._times()
+        told = [*map(str, damaged), *wrong]
+        report = Report(Path(), results, tuned_of(results), {}, told, times)
         return {
             "groups": [_group(group) for group in report.own],
             "tables": [_table(table) for table in report.tables],
@@ -120,9 +133,7 @@ def _table(table: Comparison) -> dict[str, Any]:
             }
             for method in METHODS
         ],
-        "command": as_command(
-            ["paper", "--protocol", table.protocol, *([] if table.settings == "default" else [f"--{table.settings}"])]
-        ),
+        "command": as_command(["paper", "--protocol", table.protocol, *table.settings.options]),
         "rules": tables.rules(table),
         "notes": tables.settings_notes(table),
         "runs": [
