@@ -123,6 +123,18 @@ def si(model: nn.Module, iterations: int) -> Any:
     return SynapticIntelligence(**common(model, iterations), si_lambda=0.2, eps=0.1)
 
 
+def si_copied(model: nn.Module, iterations: int) -> Any:
+    """Return SI with copied weights: on a CPU, Avalanche's are views of the parameters, which never seem to change."""
+    from avalanche.training.plugins import SynapticIntelligencePlugin as Plugin
+
+    def extract_weights(model: nn.Module, target: dict[str, Any], excluded: set[str]) -> None:
+        for name, parameter in Plugin.allowed_parameters(model, excluded):
+            target[name].data = parameter.detach().flatten().clone()
+
+    Plugin.extract_weights = staticmethod(extract_weights)
+    return si(model, iterations)
+
+
 def lwf(model: nn.Module, iterations: int) -> Any:
     return LwF(**common(model, iterations), alpha=1, temperature=2)
 

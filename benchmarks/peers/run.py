@@ -40,6 +40,7 @@ METHODS: dict[str, tuple[str, tuple[str, ...]]] = {
     "ewc": ("EWC, λ = 5,000", ("ewc",)),
     "ewc_strong": ("EWC, λ = 10⁹", ("ewc",)),
     "si": ("SynapticIntelligence", ("si",)),
+    "si_copied": ("SynapticIntelligence, weights copied", ("si",)),
     "lwf": ("LwF, α = 1", ("lwf",)),
     "lwf_strong": ("LwF, α = 2", ("lwf",)),
     "generative_replay": ("GenerativeReplay, its own generator", ("dgr", "rtf")),
@@ -47,7 +48,7 @@ METHODS: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 OURS = ("none", "ewc", "si", "lwf", "dgr", "rtf")
 ONLY_CLASS = ("generative_replay", "generative_replay_paper")  # its docs: it "does not use task identities"
-SETTINGS_ONLY = ("ewc_strong", "lwf_strong")  # differ from the one before in one number: neither timed nor counted
+SETTINGS_ONLY = ("ewc_strong", "si_copied", "lwf_strong")  # differ in one thing: neither timed nor counted
 TIMED = tuple(method for method in METHODS if method not in SETTINGS_ONLY)
 PACKAGES = ("avalanche-lib", "torch", "torchvision", "numpy")
 
