@@ -37,7 +37,6 @@ from relive.report.tables import (
     records,
     rules,
     settings_notes,
-    title,
 )
 from tests.report.fake import paper_like, result_of, searched, spec_of
 
@@ -102,19 +101,6 @@ def test_other_settings_count_only_in_the_tuned_table() -> None:
     assert table.cells["task", "ewc"].settings == chosen
     assert table.cells["class", "ewc"].settings is None
     assert "not been searched" in table.cells["class", "ewc"].note
-
-
-def test_the_later_report_has_a_table_of_its_own() -> None:
-    later = {"lam": 1e8, "gamma": 0.7}
-    results = [result_of(spec_of("split", "domain", "online-ewc", 1, s), 0.6) for s in ({}, later)]
-    table = compare(results, "split", LATER)
-    cell = table.cells["domain", "online-ewc"]
-    assert [run.spec.settings for run in cell.runs] == [later]
-    assert table.cells["task", "xdg"].settings == {"proportion": 0.95}
-    assert all(cell.settings is not None for cell in table.cells.values())  # nothing is left to search
-    assert "settings of the authors' later report" in title(table)
-    assert {record["settings_from"] for record in records(table)} == {"later"}
-    assert not any("has no default" in note for note in settings_notes(table))
 
 
 def test_methods_without_a_search_are_the_same_in_the_tuned_table() -> None:
