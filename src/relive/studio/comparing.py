@@ -57,14 +57,15 @@ class Comparer:
             return as_one_file(Report(self.store.root, found, tuned_of(found), explanations, told, times), data_dir)
 
     def _times(self) -> tuple[Times, list[str]]:
-        """Return the training times in all of the store's directories, and what is wrong with files of them."""
-        times, wrong = Times(), list[str]()
+        """Return the training times of the first directory of the store that has any, and what is wrong with others."""
+        wrong = list[str]()
         for root in (self.store.root, *self.store.also):
             try:
-                times |= read_times(root)
+                if times := read_times(root):
+                    return times, wrong
             except ReliveError as error:
                 wrong.append(str(error))
-        return times, wrong
+        return {}, wrong
 
     def _compared(self) -> dict[str, Any]:
         results, damaged = self.store.scan()
