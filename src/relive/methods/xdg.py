@@ -14,13 +14,14 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import linear, relu
+from torch.nn.functional import relu
 
 from relive._util.errors import InputError
 from relive.core.method import Method, Problem
 from relive.core.state import check_form
 from relive.methods.catalogue import METHODS
 from relive.networks import MLP, Classifier
+from relive.networks.products import affine
 
 
 class XdG(Method):
@@ -51,7 +52,7 @@ class XdG(Method):
 
     def _gated(self, layer: nn.Linear, x: Tensor, gate: Tensor) -> Tensor:
         if self.problem.fidelity.xdg_gate == "before_bias":
-            return relu(gate * linear(x, layer.weight) + layer.bias)
+            return relu(gate * affine(x, layer.weight) + layer.bias)
         return gate * relu(layer(x))
 
     def state(self) -> dict[str, Tensor]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         ReconstructingClassifier,
     )
     from relive.networks.per_class import VAEPerClass
+    from relive.networks.products import Linear, affine
 
 _HOMES = {
     "conditional": ("ConditionalClassifier", "mixture_latent"),
@@ -34,6 +35,7 @@ _HOMES = {
         *("GenerativeClassifier", "ReconstructingClassifier"),
     ),
     "per_class": ("VAEPerClass",),
+    "products": ("Linear", "affine"),
 }
 
 __all__ = [
@@ -47,9 +49,11 @@ __all__ = [
     "FeedbackClassifier",
     "GenerativeClassifier",
     "Head",
+    "Linear",
     "ReconstructingClassifier",
     "Sizes",
     "VAEPerClass",
+    "affine",
     "latent",
     "linear",
     "masked",

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from relive._util.seeds import drawing_from
 from relive.networks.pictures import Picture
+from relive.networks.products import Linear
 
 CHANNELS = (16, 32)  # of the two convolutions
 
@@ -36,7 +37,7 @@ class Conv(nn.Module):
         small = CHANNELS[1] * halved(halved(picture.height)) * halved(halved(picture.width))
         self.conv1 = nn.Conv2d(picture.channels, CHANNELS[0], 3, stride=2, padding=1)
         self.conv2 = nn.Conv2d(*CHANNELS, 3, stride=2, padding=1)
-        self.layer = nn.Linear(small, hidden)
+        self.layer = Linear(small, hidden)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the hidden layer's activations, (n, hidden)."""
@@ -61,8 +62,8 @@ class Deconv(nn.Module):
         super().__init__()
         self.picture = picture
         self.small = CHANNELS[0], halved(picture.height), halved(picture.width)
-        self.layer1 = nn.Linear(latent, hidden)
-        self.layer2 = nn.Linear(hidden, math.prod(self.small))
+        self.layer1 = Linear(latent, hidden)
+        self.layer2 = Linear(hidden, math.prod(self.small))
         # n pixels become 2n − 1, and one more if the image's side is even
         even = 1 - picture.height % 2, 1 - picture.width % 2
         self.deconv = nn.ConvTranspose2d(CHANNELS[0], picture.channels, 3, stride=2, padding=1, output_padding=even)

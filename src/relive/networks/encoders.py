@@ -14,10 +14,11 @@ from torch import Tensor, nn
 from relive._util.errors import InputError, ReliveError, is_out_of_memory
 from relive._util.seeds import drawing_from
 from relive.networks.catalogue import EncoderFactory
+from relive.networks.products import Linear
 from relive.networks.random_features import SIZES, Size
 
 
-def linear(n_in: int, n_out: int, rng: torch.Generator) -> nn.Linear:
+def linear(n_in: int, n_out: int, rng: torch.Generator) -> Linear:
     """Return a linear layer with weights and biases from U(±1/√n_in).
 
     It is drawn unit by unit, so a layer that grows later has the same numbers as one created large.
@@ -26,7 +27,7 @@ def linear(n_in: int, n_out: int, rng: torch.Generator) -> nn.Linear:
     >>> torch.equal(small.weight, large.weight[:2])
     True
     """
-    layer = nn.Linear(n_in, n_out, device="meta")  # does not draw any numbers
+    layer = Linear(n_in, n_out, device="meta")  # does not draw any numbers
     bound = 1 / math.sqrt(n_in)
     drawn = torch.rand(n_out, n_in + 1, generator=rng) * (2 * bound) - bound
     layer.weight = nn.Parameter(drawn[:, :-1].contiguous())  # to_empty would load PyTorch's compiler

@@ -24,6 +24,7 @@ from torch.nn.functional import one_hot, unfold
 from relive.networks import Classifier
 from relive.networks.encoders import mode
 from relive.networks.head import masked
+from relive.networks.products import Linear, affine
 
 Labels = Literal["true", "predicted", "expected"]
 AT_ONCE = 50  # samples whose gradients of a whole layer are held in memory together
@@ -111,7 +112,7 @@ def _is_plain(layer: nn.Module) -> bool:
     """Return whether the gradients of a layer of this kind follow from its inputs and outputs."""
     if type(layer) is nn.Conv2d:
         return layer.padding_mode == "zeros" and not isinstance(layer.padding, str)
-    return type(layer) is nn.Linear
+    return type(layer) in (nn.Linear, Linear)
 
 
 def _tap_into(taps: list[_Tap], name: str, n: int) -> Any:
@@ -143,7 +144,7 @@ def _encoder_sums(
 def _linear(tap: _Tap, g: Tensor, share: Tensor) -> Iterator[Tensor]:
     """Yield a linear layer's sums: of its weights, and of its biases."""
     squared = g.square() * share.unsqueeze(1)
-    yield squared.T @ tap.a.square()
+    yield affine(squared.T, tap.a.square().T)
     yield squared.sum(0)
 
 

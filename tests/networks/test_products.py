@@ -1,0 +1,141 @@
+"""Matrix products: MKL's or oneDNN's, they are those of float64 to rounding, and so are all their derivatives."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from unittest.mock import patch
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from relive._util.seeds import stream
+from relive.networks import Linear, affine, linear, products
+
+Operands = tuple[Tensor, Tensor, Tensor]
+
+
+@pytest.fixture(params=[False, True], ids=["MKL", "oneDNN"])
+def both(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Run a test with either, also on a processor that would use the other."""
+    monkeypatch.setattr(products, "uses_onednn", lambda: request.param)
+    return bool(request.param)
+
+
+def operands(n: int, inputs: int, outputs: int) -> Operands:
+    """Return x, W and b in float64, with numbers that float32 holds exactly."""
+    rng = stream(0, f"{n} {inputs} {outputs}")
+    shapes = (n, inputs), (outputs, inputs), (outputs,)
+    x, weight, bias = (torch.randn(shape, generator=rng).double().requires_grad_() for shape in shapes)
+    return x, weight, bias
+
+
+def single(tensors: Operands) -> Operands:
+    x, weight, bias = (t.detach().float().requires_grad_() for t in tensors)
+    return x, weight, bias
+
+
+def assert_close(got: Tensor, exact: Tensor) -> None:
+    """Float32 has seven digits, and a sum of hundreds of terms may lose one or two of its largest result's."""
+    torch.testing.assert_close(got.double(), exact, rtol=0, atol=1e-5 * float(exact.detach().abs().max()))
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (1, 784, 400), (128, 400, 10), (256, 784, 400), (37, 100, 200)])
+def test_products_and_their_gradients_are_those_of_float64(both: bool, shape: tuple[int, int, int]) -> None:
+    exact, given = operands(*shape), single(operands(*shape))
+    g = torch.randn(shape[0], shape[2], generator=stream(1, "g"))
+    expected, got = nn.functional.linear(*exact), affine(*given)
+    assert_close(got, expected)
+    of_exact, of_given = torch.autograd.grad(expected, exact, g.double()), torch.autograd.grad(got, given, g)
+    for a, b in zip(of_given, of_exact, strict=True):
+        assert_close(a, b)
+
+
+def test_gradients_of_gradients(both: bool) -> None:
+    def second(tensors: Operands, product: Callable[..., Tensor]) -> tuple[Tensor, ...]:
+        first = torch.autograd.grad(product(*tensors).pow(3).sum(), tensors, create_graph=True)
+        return torch.autograd.grad(torch.stack([t.square().sum() for t in first]).sum(), tensors)
+
+    of_exact = second(operands(5, 7, 3), nn.functional.linear)
+    for a, b in zip(second(single(operands(5, 7, 3)), affine), of_exact, strict=True):
+        assert_close(a, b)
+
+
+def test_any_layout_in_memory(both: bool) -> None:
+    x, weight, bias = operands(50, 30, 20)
+    expected = nn.functional.linear(x, weight, bias)
+    layouts: dict[str, Callable[[Tensor], Tensor]] = {
+        "by columns": lambda t: t.T.contiguous().T,
+        "every other": lambda t: t.repeat_interleave(2, 1)[:, ::2],
+        "off": lambda t: torch.cat([t[:1], t])[1:],
+    }
+    for change in layouts.values():
+        assert_close(affine(change(x.float()), change(weight.float()), bias.float()), expected)
+
+
+def test_no_rows_more_dimensions_and_float64_are_pytorchs(both: bool) -> None:
+    x, weight, bias = single(operands(6, 5, 4))
+    assert affine(x[:0], weight, bias).shape == (0, 4)
+    assert torch.equal(affine(x.view(2, 3, 5), weight, bias), nn.functional.linear(x.view(2, 3, 5), weight, bias))
+    exact = operands(6, 5, 4)
+    assert torch.equal(affine(*exact), nn.functional.linear(*exact))
+
+
+def test_the_gradient_of_each_sample_by_vmap(both: bool) -> None:
+    layer, x = linear(5, 4, stream(0, "network")), torch.randn(6, 5, generator=stream(0, "x"))
+
+    def loss(parameters: dict[str, Tensor], row: Tensor) -> Tensor:
+        outputs: Tensor = torch.func.functional_call(layer, parameters, (row.unsqueeze(0),))
+        return outputs.square().sum()
+
+    parameters = {name: p.detach() for name, p in layer.named_parameters()}
+    of_samples = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0))(parameters, x)
+    for i, row in enumerate(x):
+        alone = torch.autograd.grad(layer(row.unsqueeze(0)).square().sum(), layer.weight)[0]
+        torch.testing.assert_close(of_samples["weight"][i], alone)
+
+
+def test_only_what_is_asked_for_is_derived(both: bool) -> None:
+    layer = Linear(5, 4).requires_grad_(False)
+    x = torch.randn(6, 5, requires_grad=True)
+    layer(x).sum().backward()
+    assert x.grad is not None
+    assert layer.weight.grad is None
+    assert not layer(x.detach()).requires_grad
+
+
+@pytest.mark.parametrize(
+    ("processor", "capability", "expected"),
+    [
+        ("AMD EPYC (family 26, model 2)", "AVX512", True),
+        ("AMD EPYC (family 23, model 49)", "AVX2", False),  # no AVX-512: MKL is as fast
+        ("Intel(R) Xeon(R) Processor (family 6, model 207)", "AVX512", False),  # MKL uses AVX-512 itself
+        ("aarch64", "DEFAULT", False),
+    ],
+)
+def test_the_rule(processor: str, capability: str, expected: bool) -> None:
+    with (
+        patch.object(products, "processor", lambda: processor),
+        patch.object(torch.backends.cpu, "get_cpu_capability", lambda: capability),
+    ):
+        assert products.uses_onednn.__wrapped__() is expected
+
+
+def test_it_can_be_turned_off() -> None:
+    code = "from relive.networks.products import uses_onednn; print(uses_onednn())"
+    environment = os.environ | {"ATEN_CPU_CAPABILITY": "avx2"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+def test_onednn_is_really_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(products, "uses_onednn", lambda: True)
+    layer = linear(5, 4, stream(0, "network"))
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profiled:
+        layer(torch.rand(6, 5, requires_grad=True)).sum().backward()
+    names = [event.name for event in profiled.events()]
+    assert names.count("mkldnn::_linear_pointwise") == 3  # forward, and a gradient each of inputs and weights
+    assert not {"aten::addmm", "aten::mm"} & set(names)
