@@ -23,17 +23,19 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from benchmarks import dgr, fisher, floor, growth, memory, pictures, processes, versus, whole_run
+from benchmarks import dgr, fisher, floor, growth, memory, pictures, processes, products, versus, whole_run
 from benchmarks.common import AT_LEAST, ROOT, Effort, Findings, one_thread
 from benchmarks.page import put
 from relive._util.files import write_atomic
 from relive._util.versions import processor, versions
+from relive.networks.products import uses_onednn
 
 DOCS = ROOT / "docs" / "performance.md"
 
 Part = Callable[[Effort], Findings]
 PARTS: dict[str, tuple[str, Part]] = {
     "floor": ("Share of an iteration that is its bare matrix products (last task, Class-IL)", floor.measure),
+    "products": ("Speed with oneDNN's products over MKL's (last task, Class-IL)", products.measure),
     "run": (
         "Share of a whole run that is its training iterations (split MNIST, Class-IL; XdG: Task-IL)",
         whole_run.measure,
@@ -60,6 +62,7 @@ def machine() -> dict[str, Any]:
         "memory_gb": round(int(memory_kb) / 2**20, 1),
         "system": platform.platform(),
         "vector_instructions": torch.backends.cpu.get_cpu_capability(),
+        "products": "oneDNN" if uses_onednn() else "MKL",
         "commit": commit.stdout.strip(),
     }
 
@@ -178,6 +181,7 @@ def markdown(parts: dict[str, Any]) -> str:
         text += [
             "",
             f"*{here['cpu']} with {here['vector_instructions']}, {here['cores']} cores, "
+            f"{'products by oneDNN, ' if here.get('products') == 'oneDNN' else ''}"
             f"torch {part['versions']['torch']}, commit {here['commit']}; load average {load}*",
             "",
         ]

@@ -1,8 +1,8 @@
 """How much of an iteration is its matrix products: the floor below which no code around them can go.
 
-Every ``mm`` and ``addmm`` of a real iteration of the last task is recorded with its shapes and strides, and repeated
-with preallocated operands and results. The time of these bare products over the time of the iteration is the floor
-share; the two are measured alternately, iteration by iteration.
+Every product of a real iteration of the last task (``mm``, ``addmm``, or oneDNN's) is recorded with its shapes and
+strides, and repeated by the same library on operands that are there already. The time of these bare products over the
+time of the iteration is the floor share; the two are measured alternately, iteration by iteration.
 
 ``python -m benchmarks.floor '"split"' '"rtf"' 40`` prints the profile of one method as JSON; another PYTHONPATH makes
 it that of another commit.
@@ -16,6 +16,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -29,10 +30,31 @@ from relive.report.style import PROTOCOL_TITLES, method_title
 METHODS = ("none", "ewc", "si", "lwf", "dgr-distill", "rtf")
 GOALS = {"split": 0.80, "permuted": 0.85}  # of the generative methods
 GOAL = 0.70  # of the others
-PRODUCTS = ("aten::mm", "aten::addmm")
+PRODUCTS = ("aten::mm", "aten::addmm", "mkldnn::_linear_pointwise")
 
 Shape = tuple[int, ...]
-Product = tuple[Shape, Shape, Shape, Shape]  # shape and strides of each of the two operands
+
+
+@dataclass(frozen=True)
+class Product:
+    """A product a b: shape and strides of each operand, and whether oneDNN computes it."""
+
+    a: tuple[Shape, Shape]
+    b: tuple[Shape, Shape]
+    onednn: bool = False
+
+    @property
+    def flop(self) -> int:
+        """How many multiplications and additions it is."""
+        return 2 * self.a[0][0] * self.a[0][1] * self.b[0][1]
+
+    def prepared(self) -> Callable[[], object]:
+        """Return what computes it, with operands of these layouts."""
+        a, b = _like(*self.a), _like(*self.b)
+        if self.onednn:
+            return lambda: torch.ops.mkldnn._linear_pointwise(a, b.T, None, "none", [], "")
+        out = torch.empty(len(a), b.shape[1])
+        return lambda: torch.mm(a, b, out=out)
 
 
 class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -44,9 +66,14 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func in (torch.ops.aten.mm.default, torch.ops.aten.addmm.default):
-            a, b = args[-2:]
-            self.products.append((tuple(a.shape), a.stride(), tuple(b.shape), b.stride()))
+            self.products.append(_product(*args[-2:]))
+        elif func is torch.ops.mkldnn._linear_pointwise.default:
+            self.products.append(_product(args[0], args[1].T, onednn=True))
         return func(*args, **(kwargs or {}))
+
+
+def _product(a: Tensor, b: Tensor, *, onednn: bool = False) -> Product:
+    return Product((tuple(a.shape), a.stride()), (tuple(b.shape), b.stride()), onednn)
 
 
 def recorded(work: Callable[[], object]) -> list[Product]:
@@ -80,20 +107,21 @@ def products_of(of: Subject) -> list[Product]:
 
 def flop(products: Sequence[Product]) -> int:
     """Return how many multiplications and additions the products are."""
-    return sum(2 * a[0] * a[1] * b[1] for a, _, b, _ in products)
+    return sum(product.flop for product in products)
 
 
 class Floor:
-    """The products alone, with all memory preallocated."""
+    """The products alone, with all operands there already."""
 
     def __init__(self, products: Sequence[Product]) -> None:
-        self.work = [(_like(a, sa), _like(b, sb), torch.empty(a[0], b[1])) for a, sa, b, sb in products]
+        self.work = [product.prepared() for product in products]
 
+    @torch.no_grad()
     def __call__(self) -> float:
         """Do them, and return the seconds."""
         start = time.perf_counter()
-        for a, b, out in self.work:
-            torch.mm(a, b, out=out)
+        for compute in self.work:
+            compute()
         return time.perf_counter() - start
 
 

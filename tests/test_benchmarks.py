@@ -82,12 +82,15 @@ def test_one_sample_at_a_time_gives_the_exact_fisher() -> None:
         torch.testing.assert_close(total, batched[name][: len(total)], rtol=1e-4, atol=1e-8)
 
 
-def test_the_products_of_an_iteration_are_all_found() -> None:
+@pytest.mark.parametrize("onednn", [False, True])
+def test_the_products_of_an_iteration_are_all_found(onednn: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("relive.networks.products.uses_onednn", lambda: onednn)
     tasks = split_tasks()
     scenario = scenario_of("class", [task.classes for task in tasks])
     products = products_of(Subject(ours("none", scenario, tasks), tasks[:1]))
     # forward: three layers; backward: three for the weights, two for the layers' inputs
     assert len(products) == 8
+    assert sum(product.onednn for product in products) == (5 if onednn else 0)  # not those of the head
     inputs, width = tasks[0].n_inputs, scenario.width
     assert flop(products) == 2 * BATCH * (2 * inputs * HIDDEN + 3 * HIDDEN**2 + 3 * HIDDEN * width)
     assert Floor(products)() > 0

@@ -13,8 +13,10 @@ Matrix = Sequence[Sequence[float]]
 def accuracy(learner: Learner, task: Task, index: int, limit: int | None = None, chunk: int = 1000) -> float:
     """Return the accuracy on the task's test rows (at most ``limit`` of them)."""
     n = len(task.test) if limit is None else min(limit, len(task.test))
-    units = learner.scenario.units(index).cpu()
-    right = 0
+    scenario, seen = learner.scenario, max(learner.seen, 1)
+    if not set(scenario.unit_numbers(index)) & set(scenario.active_numbers(index, seen)):
+        return 0.0  # its classes are still unknown: no row can be right
+    units, right = scenario.units(index).cpu(), 0
     for start in range(0, n, chunk):
         rows = slice(start, min(start + chunk, n))
         predicted = learner.predict(task.test.inputs(rows), index)
