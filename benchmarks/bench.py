@@ -35,6 +35,7 @@ DOCS = ROOT / "docs" / "performance.md"
 Part = Callable[[Effort], Findings]
 PARTS: dict[str, tuple[str, Part]] = {
     "floor": ("Share of an iteration that is its bare matrix products (last task, Class-IL)", floor.measure),
+    "floor-avx2": ("The same share with PyTorch held to AVX2 (MKL's products)", floor.measure_avx2),
     "products": ("Speed with oneDNN's products over MKL's (last task, Class-IL)", products.measure),
     "run": (
         "Share of a whole run that is its training iterations (split MNIST, Class-IL; XdG: Task-IL)",
@@ -181,7 +182,6 @@ def markdown(parts: dict[str, Any]) -> str:
         text += [
             "",
             f"*{here['cpu']} with {here['vector_instructions']}, {here['cores']} cores, "
-            f"{'products by oneDNN, ' if here.get('products') == 'oneDNN' else ''}"
             f"torch {part['versions']['torch']}, commit {here['commit']}; load average {load}*",
             "",
         ]

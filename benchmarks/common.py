@@ -190,10 +190,10 @@ def environment(source: Path = ROOT / "src", threads: int = 1) -> dict[str, str]
     return os.environ | {"PYTHONPATH": str(source), "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
 
 
-def fresh(module: str, *arguments: object, source: Path = ROOT / "src") -> Any:
-    """Run a module of the benchmark in a fresh process, and return the JSON that it prints."""
+def fresh(module: str, *arguments: object, source: Path = ROOT / "src", **variables: str) -> Any:
+    """Run a module of the benchmark in a fresh process, with these variables, and return the JSON that it prints."""
     command = [sys.executable, "-m", module, *(json.dumps(a) for a in arguments)]
-    done = subprocess.run(command, cwd=ROOT, env=environment(source), capture_output=True, text=True)
+    done = subprocess.run(command, cwd=ROOT, env=environment(source) | variables, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)} failed:\n{done.stderr}")
     return json.loads(done.stdout)

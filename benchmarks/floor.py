@@ -24,7 +24,7 @@ from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from benchmarks.common import Effort, Figure, Findings, Subject, one_thread, subject
+from benchmarks.common import Effort, Figure, Findings, Subject, fresh, one_thread, subject
 from relive.report.style import PROTOCOL_TITLES, method_title
 
 METHODS = ("none", "ewc", "si", "lwf", "dgr-distill", "rtf")
@@ -166,6 +166,15 @@ def share(protocol: str, method: str, n: int) -> dict[str, float]:
 
 def measure(effort: Effort) -> Findings:
     """Return the floor share of six methods in both protocols."""
+    return _shares(effort, share)
+
+
+def measure_avx2(effort: Effort) -> Findings:
+    """Return the same where PyTorch is held to AVX2, as on older processors; the products are MKL's then."""
+    return _shares(effort, lambda *arguments: fresh("benchmarks.floor", *arguments, ATEN_CPU_CAPABILITY="avx2"))
+
+
+def _shares(effort: Effort, share: Callable[[str, str, int], dict[str, float]]) -> Findings:
     found = Findings()
     for protocol, full in (("split", 80), ("permuted", 25)):
         for method in METHODS:
