@@ -84,6 +84,16 @@ def test_no_rows_more_dimensions_and_float64_are_pytorchs(both: bool) -> None:
     assert torch.equal(affine(*exact), nn.functional.linear(*exact))
 
 
+def test_operands_that_do_not_fit_get_pytorchs_message(both: bool) -> None:
+    with pytest.raises(RuntimeError, match="cannot be multiplied"):
+        affine(torch.ones(3, 5), torch.ones(4, 6))
+
+
+def test_autocast_decides_the_type(both: bool) -> None:
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert affine(torch.ones(3, 5), torch.ones(4, 5)).dtype == torch.bfloat16
+
+
 def test_the_gradient_of_each_sample_by_vmap(both: bool) -> None:
     layer, x = linear(5, 4, stream(0, "network")), torch.randn(6, 5, generator=stream(0, "x"))
 

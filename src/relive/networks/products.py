@@ -33,12 +33,15 @@ def affine(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 def _suits_onednn(x: Tensor, weight: Tensor) -> bool:
+    """Return whether these are rows of float32 on the CPU, and nothing else (vmap, autocast) wants to handle them."""
     return (
         x.dim() == 2
         and x.numel() > 0
+        and x.shape[1] == weight.shape[1]  # else PyTorch's own message says what is wrong
         and x.dtype == weight.dtype == torch.float32
         and x.device.type == "cpu"
-        and not torch._C._are_functorch_transforms_active()  # vmap and the like know PyTorch's own operations only
+        and not torch._C._are_functorch_transforms_active()
+        and not torch.is_autocast_enabled("cpu")
     )
 
 
