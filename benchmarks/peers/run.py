@@ -28,6 +28,7 @@ from benchmarks.page import put
 from benchmarks.peers import relive_split
 from relive import load_data, make_spec, tasks_of
 from relive.experiments.store import Store
+from relive.networks.products import uses_onednn
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "reproduction" / "peers.json"
@@ -195,9 +196,10 @@ def turns(repeats: int, rounds: int, size: int) -> None:
     from benchmarks.peers.turns import compare, ratios
 
     tasks = split_mnist(SEEDS[0])
-    timing = read().get("timing", {"rounds": rounds, "size": size, "repeats": []})
+    timing = read().get("timing", {"rounds": rounds, "size": size, "repeats": {}})
     if (timing["rounds"], timing["size"]) != (rounds, size):
         raise SystemExit("the stored repeats were measured with other --rounds or --size")
+    stored = timing["repeats"].setdefault("oneDNN" if uses_onednn() else "MKL", [])
     for _ in range(repeats):
         found: dict[str, Any] = {}
         for method in TIMED:
@@ -205,7 +207,7 @@ def turns(repeats: int, rounds: int, size: int) -> None:
                 found[method] = compare(method, METHODS[method][1], tasks, rounds, size)
             found[method]["ratios"] = ratios(found[method])
             print(method, found[method]["ratios"], found[method].get("fisher", ""), flush=True)
-        timing["repeats"].append(found)
+        stored.append(found)
         keep(timing=timing)
 
 
@@ -315,29 +317,39 @@ def seed_table(found: dict[str, Any]) -> list[str]:
 
 def cost_table(found: dict[str, Any]) -> list[str]:
     """Return time, memory and lines side by side."""
-    rows = [
-        "| Avalanche | relive | iteration, theirs / ours | peak memory (MB), theirs, ours | lines, theirs, ours |",
-        "| --- | --- | ---: | ---: | ---: |",
-    ]
     repeats, peak, counted = found["timing"]["repeats"], found["memory"], found["lines"]
+    times = " | ".join(f"iteration, theirs / ours, {products}" for products in repeats)
+    rows = [
+        f"| Avalanche | relive | {times} | peak memory (MB), theirs, ours | lines, theirs, ours |",
+        f"| --- | --- {'| ---: ' * len(repeats)}| ---: | ---: |",
+    ]
     for method in TIMED:
         for name in METHODS[method][1]:
-            values = [repeat[method]["ratios"][name] for repeat in repeats]
-            ratio = f"{statistics.median(values):.2f} ({min(values):.2f} to {max(values):.2f})"
+            ratios = " | ".join(
+                spread([repeat[method]["ratios"][name] for repeat in some]) for some in repeats.values()
+            )
             megabytes = f"{peak['avalanche'][method]:.0f}, {peak['relive'][name]:.0f}"
             count = f"{counted['avalanche'][method]['class']}, {counted['relive']}"
-            rows.append(f"| {METHODS[method][0]} | `{name}` | {ratio} | {megabytes} | {count} |")
+            rows.append(f"| {METHODS[method][0]} | `{name}` | {ratios} | {megabytes} | {count} |")
     return rows
+
+
+def spread(values: Sequence[float]) -> str:
+    """Return the median of some repeats, and their range."""
+    return f"{statistics.median(values):.2f} ({min(values):.2f} to {max(values):.2f})"
 
 
 def notes(found: dict[str, Any]) -> str:
     """Return what else was measured, in words."""
     peak, repeats = found["memory"], found["timing"]["repeats"]
-    fisher = [repeat["ewc"]["fisher"]["theirs"] / repeat["ewc"]["fisher"]["ewc"] for repeat in repeats]
-    ratio = f"{statistics.median(fisher):.2f} ({min(fisher):.2f} to {max(fisher):.2f})"
+    counts = ", ".join(f"{len(some)} ({products})" for products, some in repeats.items())
+    fisher = ", ".join(
+        f"{spread([repeat['ewc']['fisher']['theirs'] / repeat['ewc']['fisher']['ewc'] for repeat in some])} ({products})"
+        for products, some in repeats.items()
+    )
     imports = f"{peak['avalanche']['imports']:.0f} and {peak['relive']['imports']:.0f} MB"
     return (
-        f"{len(repeats)} repeats. EWC's importances, once per task, take {ratio} times as long in Avalanche as in "
+        f"Repeats: {counts}. EWC's importances, once per task, take {fisher} times as long in Avalanche as in "
         f"relive.\nOf the peak memory, {imports} are used by the imports alone.\n"
         f"Of Avalanche's lines, {found['lines']['stop_after']} are the plugin that stops after 2,000 iterations."
     )
