@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from benchmarks.peers import relive_split
-from benchmarks.peers.run import DOCS, SEEDS, cell, needed, read, tables
+from benchmarks.peers.run import DOCS, SEEDS, needed, read
+from benchmarks.peers.tables import cell, tables
 
 
 def test_the_page_has_the_tables_of_the_results() -> None:
