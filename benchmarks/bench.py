@@ -105,7 +105,7 @@ def measure(parts: list[str], repeat: int, quick: bool, console: Console) -> dic
             "load_average": loads[name],
             "seconds": round(seconds[name], 1),
             "quick": quick,
-            "machine": machine(),
+            "machine": machine() | runs[0].machine,
             "versions": versions(),
         }
         for name, runs in found.items()

@@ -63,10 +63,11 @@ class Figure:
 
 @dataclass
 class Findings:
-    """What a part found: figures for the table, and the data of its picture."""
+    """What a part found: figures for the table, the data of its picture, and how the machine differed from usual."""
 
     figures: list[Figure] = field(default_factory=list)
     data: dict[str, Any] = field(default_factory=dict)
+    machine: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """How much of an iteration is its matrix products: the floor below which no code around them can go.
 
 Every product of a real iteration of the last task (``mm``, ``addmm``, or oneDNN's) is recorded with its shapes and
-strides, and repeated by the same library on operands that are there already. The time of these bare products over the
+strides, and repeated by the same library on preallocated operands. The time of these bare products over the
 time of the iteration is the floor share; the two are measured alternately, iteration by iteration.
 
 ``python -m benchmarks.floor '"split"' '"rtf"' 40`` prints the profile of one method as JSON; another PYTHONPATH makes
@@ -111,7 +111,7 @@ def flop(products: Sequence[Product]) -> int:
 
 
 class Floor:
-    """The products alone, with all operands there already."""
+    """The products alone, on preallocated operands."""
 
     def __init__(self, products: Sequence[Product]) -> None:
         self.work = [product.prepared() for product in products]
@@ -171,7 +171,9 @@ def measure(effort: Effort) -> Findings:
 
 def measure_avx2(effort: Effort) -> Findings:
     """Return the same where PyTorch is held to AVX2, as on older processors; the products are MKL's then."""
-    return _shares(effort, lambda *arguments: fresh("benchmarks.floor", *arguments, ATEN_CPU_CAPABILITY="avx2"))
+    found = _shares(effort, lambda *arguments: fresh("benchmarks.floor", *arguments, ATEN_CPU_CAPABILITY="avx2"))
+    found.machine = {"vector_instructions": "AVX2", "products": "MKL"}
+    return found
 
 
 def _shares(effort: Effort, share: Callable[[str, str, int], dict[str, float]]) -> Findings:

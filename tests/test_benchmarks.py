@@ -85,6 +85,7 @@ def test_one_sample_at_a_time_gives_the_exact_fisher() -> None:
 @pytest.mark.parametrize("onednn", [False, True])
 def test_the_products_of_an_iteration_are_all_found(onednn: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("relive.networks.products.uses_onednn", lambda: onednn)
+    monkeypatch.setattr("relive.networks.products.WORTHWHILE", 0)
     tasks = split_tasks()
     scenario = scenario_of("class", [task.classes for task in tasks])
     products = products_of(Subject(ours("none", scenario, tasks), tasks[:1]))

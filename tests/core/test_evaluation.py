@@ -59,6 +59,17 @@ def test_accuracy(scenario: str) -> None:
     assert seen_between, "all right or all wrong: this test would detect little"
 
 
+def test_classes_that_are_still_unknown_are_not_right_and_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    tasks = plain.split_tasks()
+    learner = plain.learner_of("none", "class", tasks)
+    learner.learn(tasks[:1], 4)
+    right = (
+        learner.predict(tasks[1].test.inputs(slice(None)), 1) == learner.scenario.units(1)[tasks[1].test.labels]
+    ).sum()
+    monkeypatch.setattr(learner, "predict", pytest.fail)
+    assert accuracy(learner, tasks[1], 1) == right == 0
+
+
 def test_looking_changes_nothing() -> None:
     tasks = plain.split_tasks()
     learner = plain.learner_of("rtf", "class", tasks)

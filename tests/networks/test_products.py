@@ -11,6 +11,7 @@ from unittest.mock import patch
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.autograd import forward_ad
 
 from relive._util.seeds import stream
 from relive.networks import Linear, affine, linear, products
@@ -20,9 +21,19 @@ Operands = tuple[Tensor, Tensor, Tensor]
 
 @pytest.fixture(params=[False, True], ids=["MKL", "oneDNN"])
 def both(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
-    """Run a test with either, also on a processor that would use the other."""
-    monkeypatch.setattr(products, "uses_onednn", lambda: request.param)
+    """Run a test with either, also on a processor that would use the other, and for products of any size."""
+    if request.param:
+        onednn_for_all(monkeypatch)
+    else:
+        monkeypatch.setattr(products, "uses_onednn", lambda: False)
     return bool(request.param)
+
+
+def onednn_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not hasattr(torch.ops.mkldnn, "_linear_pointwise"):
+        pytest.skip("this PyTorch has no such operation")
+    monkeypatch.setattr(products, "uses_onednn", lambda: True)
+    monkeypatch.setattr(products, "WORTHWHILE", 0)
 
 
 def operands(n: int, inputs: int, outputs: int) -> Operands:
@@ -71,9 +82,32 @@ def test_any_layout_in_memory(both: bool) -> None:
         "by columns": lambda t: t.T.contiguous().T,
         "every other": lambda t: t.repeat_interleave(2, 1)[:, ::2],
         "off": lambda t: torch.cat([t[:1], t])[1:],
+        "part of wider rows": lambda t: torch.cat([t, t], 1)[:, : t.shape[1]],
     }
     for change in layouts.values():
         assert_close(affine(change(x.float()), change(weight.float()), bias.float()), expected)
+    assert_close(affine(x.float(), weight.float(), bias.float().repeat_interleave(2)[::2]), expected)
+    assert_close(affine(x.float(), weight.float(), bias.float()[:1].expand(20)), expected - bias + bias[0])
+    assert_close(affine(x.float(), weight.float(), bias.float().unsqueeze(0)), expected)
+
+
+def test_rows_that_overlap_have_gradients(both: bool) -> None:
+    x, weight = torch.randn(40).unfold(0, 8, 1), torch.randn(5, 8, requires_grad=True)
+    got = torch.autograd.grad(affine(x, weight).square().sum(), weight)
+    torch.testing.assert_close(got, torch.autograd.grad((x.clone() @ weight.T).square().sum(), weight))
+
+
+def test_what_the_gradient_does_not_need_may_change_before_it_is_taken(both: bool) -> None:
+    x, weight, bias = torch.rand(6, 5), torch.rand(4, 5, requires_grad=True), torch.rand(4)
+    loss = affine(x, weight, bias).sum()
+    with torch.no_grad():
+        weight.add_(1)
+    assert torch.autograd.grad(loss, weight)[0].shape == (4, 5)
+    x.requires_grad_()
+    h = x * 1
+    loss = affine(h, weight.detach(), bias).sum()
+    h.zero_()
+    assert torch.autograd.grad(loss, x)[0].shape == (6, 5)
 
 
 def test_no_rows_more_dimensions_and_float64_are_pytorchs(both: bool) -> None:
@@ -108,6 +142,17 @@ def test_the_gradient_of_each_sample_by_vmap(both: bool) -> None:
         torch.testing.assert_close(of_samples["weight"][i], alone)
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # PyTorch's own, of TorchScript
+def test_forward_mode_and_tracing_are_pytorchs(both: bool) -> None:
+    layer, x = Linear(5, 4).requires_grad_(False), torch.rand(6, 5)
+    with forward_ad.dual_level():
+        dual: Tensor = layer(forward_ad.make_dual(x, torch.ones_like(x)))  # type: ignore[no-untyped-call]
+        tangent = forward_ad.unpack_dual(dual).tangent  # type: ignore[no-untyped-call]
+    torch.testing.assert_close(tangent, layer.weight.sum(1).expand(6, 4))
+    traced = torch.jit.trace(layer, x)  # type: ignore[no-untyped-call]
+    torch.testing.assert_close(traced(x), layer(x))
+
+
 def test_only_what_is_asked_for_is_derived(both: bool) -> None:
     layer = Linear(5, 4).requires_grad_(False)
     x = torch.randn(6, 5, requires_grad=True)
@@ -121,6 +166,8 @@ def test_only_what_is_asked_for_is_derived(both: bool) -> None:
     ("processor", "capability", "expected"),
     [
         ("AMD EPYC (family 26, model 2)", "AVX512", True),
+        ("AMD EPYC (family 26, model 2)", "AVX2", False),  # turned off
+        ("AMD EPYC (family 25, model 17)", "AVX512", False),  # units half as wide
         ("AMD EPYC (family 23, model 49)", "AVX2", False),  # no AVX-512: MKL is as fast
         ("Intel(R) Xeon(R) Processor (family 6, model 207)", "AVX512", False),  # MKL uses AVX-512 itself
         ("aarch64", "DEFAULT", False),
@@ -135,17 +182,32 @@ def test_the_rule(processor: str, capability: str, expected: bool) -> None:
 
 
 def test_it_can_be_turned_off() -> None:
-    code = "from relive.networks.products import uses_onednn; print(uses_onednn())"
+    code = (
+        "from relive.networks import products; products.processor = lambda: 'AMD (family 26, model 2)'; "
+        "print(products.uses_onednn())"
+    )
     environment = os.environ | {"ATEN_CPU_CAPABILITY": "avx2"}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 
 
-def test_onednn_is_really_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(products, "uses_onednn", lambda: True)
-    layer = linear(5, 4, stream(0, "network"))
+def test_small_products_are_pytorchs(monkeypatch: pytest.MonkeyPatch) -> None:
+    onednn_for_all(monkeypatch)
+    monkeypatch.setattr(products, "WORTHWHILE", 6 * 5 * 4)
+    layer = Linear(5, 4)
+    assert "mkldnn::_linear_pointwise" in operations(lambda: layer(torch.rand(6, 5)))
+    assert "mkldnn::_linear_pointwise" not in operations(lambda: layer(torch.rand(5, 5)))
+
+
+def operations(work: Callable[[], object]) -> list[str]:
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profiled:
-        layer(torch.rand(6, 5, requires_grad=True)).sum().backward()
-    names = [event.name for event in profiled.events()]
+        work()
+    return [event.name for event in profiled.events()]
+
+
+def test_onednn_is_really_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    onednn_for_all(monkeypatch)
+    layer = linear(5, 4, stream(0, "network"))
+    names = operations(lambda: layer(torch.rand(6, 5, requires_grad=True)).square().sum().backward())
     assert names.count("mkldnn::_linear_pointwise") == 3  # forward, and a gradient each of inputs and weights
     assert not {"aten::addmm", "aten::mm"} & set(names)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import os
 import platform
 from collections.abc import Iterable
 from importlib.metadata import version
@@ -23,12 +24,16 @@ def provenance() -> dict[str, str]:
 
 @functools.cache
 def processor() -> str:
-    """Return the processor model, as exactly as the system tells (Linux on x86: the model; others: only a family)."""
+    """Return the processor model, as exactly as the system tells (Linux on x86: the model; others: only a family).
+
+    If PyTorch is held to a part of its instructions, they are named too: they affect times and the last bits.
+    """
     try:
         cpuinfo = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:  # not Linux
         cpuinfo = ""
-    return _named(cpuinfo) or platform.processor() or platform.machine()
+    held = os.environ.get("ATEN_CPU_CAPABILITY")
+    return (_named(cpuinfo) or platform.processor() or platform.machine()) + (f", held to {held}" if held else "")
 
 
 def _named(cpuinfo: str) -> str:

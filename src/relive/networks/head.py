@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import linear as affine
+from torch.nn import functional
 
 from relive.networks.blocks import block_sizes
 from relive.networks.encoders import linear
@@ -29,6 +29,6 @@ class Head(nn.Module):
     def forward(self, h: Tensor) -> Tensor:
         """Return the logits, (n, units)."""
         if len(self.blocks) == 1:
-            return affine(h, self.weight, self.bias)
+            return functional.linear(h, self.weight, self.bias)
         parts = zip(torch.split(self.weight, self.blocks), torch.split(self.bias, self.blocks), strict=True)
-        return torch.cat([affine(h, weight, bias) for weight, bias in parts], dim=1)
+        return torch.cat([functional.linear(h, weight, bias) for weight, bias in parts], dim=1)
