@@ -114,6 +114,8 @@ def test_no_rows_more_dimensions_and_float64_are_pytorchs(both: bool) -> None:
     x, weight, bias = single(operands(6, 5, 4))
     assert affine(x[:0], weight, bias).shape == (0, 4)
     assert torch.equal(affine(x.view(2, 3, 5), weight, bias), nn.functional.linear(x.view(2, 3, 5), weight, bias))
+    cube = torch.rand(6, 5, 5)  # its second size is the number of inputs too
+    assert torch.equal(affine(cube, weight, bias), nn.functional.linear(cube, weight, bias))
     exact = operands(6, 5, 4)
     assert torch.equal(affine(*exact), nn.functional.linear(*exact))
 
