@@ -144,7 +144,7 @@ def test_the_gradient_of_each_sample_by_vmap(both: bool) -> None:
         torch.testing.assert_close(of_samples["weight"][i], alone)
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # PyTorch's own, of TorchScript
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")  # PyTorch's own, of TorchScript
 def test_forward_mode_and_tracing_are_pytorchs(both: bool) -> None:
     layer, x = Linear(5, 4).requires_grad_(False), torch.rand(6, 5)
     with forward_ad.dual_level():
