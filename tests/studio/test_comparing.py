@@ -37,6 +37,16 @@ def test_training_times_come_from_all_directories(
         assert "2 interleaved repeats" in comparer.report(None, None)
 
 
+def test_comparisons_are_kept_until_runs_or_training_times_change(ledger: Path) -> None:
+    comparer = Comparer(Store(ledger))
+    first = comparer.everything(1)
+    assert comparer.everything(1) is first
+    assert comparer.everything(2) is not first
+    (ledger / TIMES).unlink()
+    statuses = {claim["title"]: claim["status"] for claim in comparer.everything(2)["claims"]}
+    assert statuses[HALVED] == "cannot be said"
+
+
 def test_a_damaged_file_of_times_is_named_and_the_rest_is_compared(ledger: Path) -> None:
     (ledger / TIMES).write_text("{")
     found = Comparer(Store(ledger)).everything(1)

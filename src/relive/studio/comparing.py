@@ -40,10 +40,11 @@ class Comparer:
         self._kept: tuple[object, dict[str, Any]] = (None, {})
 
     def everything(self, version: object) -> dict[str, Any]:
-        """Return all comparisons, computed again only when ``version`` changes."""
+        """Return all comparisons, computed again only when ``version`` or the training times change."""
         with self._lock:
-            if self._kept[0] != version:
-                self._kept = version, self._compared()
+            times, wrong = self._times()
+            if self._kept[0] != (version, times, wrong):
+                self._kept = (version, times, wrong), self._compared(times, wrong)
             return self._kept[1]
 
     def report(self, results: Sequence[RunResult] | None, data_dir: Path | None) -> str:
@@ -67,9 +68,8 @@ class Comparer:
                 wrong.append(str(error))
         return {}, wrong
 
-    def _compared(self) -> dict[str, Any]:
+    def _compared(self, times: Times, wrong: list[str]) -> dict[str, Any]:
         results, damaged = self.store.scan()
-        times, wrong = self._times()
         told = [*map(str, damaged), *wrong]
         report = Report(Path(), results, tuned_of(results), {}, told, times)
         return {
