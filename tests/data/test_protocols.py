@@ -76,6 +76,15 @@ def test_class_order() -> None:
     assert order(data, 3, AS_RUN) == shuffled[2]  # the order of that seed
 
 
+def test_class_order_of_the_2018_code() -> None:
+    data, by_numpy = tiny_dataset(n_classes=10, per_class=1), AS_RUN.choose({"class_order": "shuffled_by_numpy"})
+    assert order(data, 0, by_numpy) == list(range(10))
+    # numpy.random.seed(1); numpy.random.permutation(10) is [2 9 6 4 0 3 1 7 8 5]: the new label of each digit
+    assert order(data, 1, by_numpy) == [4, 6, 0, 5, 3, 9, 2, 7, 8, 1]
+    with pytest.raises(InputError, match=r"seed = 4294967296.*needs one below"):
+        order(data, 2**32, by_numpy)
+
+
 @pytest.mark.parametrize(
     ("n_classes", "n_tasks", "fit"),
     [(10, 3, "1, 2, 5, 10"), (6, 4, "1, 2, 3, 6"), (6, 7, "1, 2, 3, 6"), (10, 0, "1, 2, 5, 10"), (7, 2, "1, 7")],

@@ -34,7 +34,8 @@ class Fidelity:
         ``"before_bias"``: the gate multiplies xWᵀ, so a gated unit emits ReLU(bias) (code);
         ``"activation"``: a gated unit emits 0 (paper).
     class_order
-        Split protocol: ``"shuffled_unless_seed_0"`` (code) or always ``"in_order"`` (figure 1).
+        Split protocol: ``"shuffled_unless_seed_0"`` (code), the same ``"shuffled_by_numpy"``, so that a seed gives
+        the digits of each task that it gives in the code, or always ``"in_order"`` (figure 1).
     permutations
         Permuted protocol: task 1 is unpermuted ``"first_unpermuted_if_seed_0"`` (code) or always,
         ``"first_unpermuted"`` (figure 6). For a fully connected network it only affects the last bits and the
@@ -51,7 +52,7 @@ class Fidelity:
     fisher_divisor: Literal["n_minus_1", "n"] = "n_minus_1"
     online_ewc: Literal["half_gamma_twice", "no_half_gamma_once"] = "half_gamma_twice"
     xdg_gate: Literal["before_bias", "activation"] = "before_bias"
-    class_order: Literal["shuffled_unless_seed_0", "in_order"] = "shuffled_unless_seed_0"
+    class_order: Literal["shuffled_unless_seed_0", "shuffled_by_numpy", "in_order"] = "shuffled_unless_seed_0"
     permutations: Literal["first_unpermuted_if_seed_0", "first_unpermuted"] = "first_unpermuted_if_seed_0"
     adam_epsilon: Literal["after_correction", "before_correction"] = field(default="after_correction", metadata=LATER)
 

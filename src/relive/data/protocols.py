@@ -25,9 +25,6 @@ from relive.data.transforms import Permutation, Rotation
 def split(data: Dataset, n_tasks: int, seed: int, fidelity: Fidelity = AS_RUN) -> list[Task]:
     """Divide the classes of a data set over tasks, each class in one task."""
     n_classes = data.n_classes
-    order = torch.arange(n_classes)
-    if fidelity.class_order == "shuffled_unless_seed_0" and seed != 0:
-        order = torch.randperm(n_classes, generator=stream(seed, "class order"))
 
     def subset(inputs: Tensor, labels: Tensor, classes: Tensor) -> Examples:
         position = torch.full((n_classes,), -1)  # of each class within the task
@@ -44,8 +41,19 @@ def split(data: Dataset, n_tasks: int, seed: int, fidelity: Fidelity = AS_RUN) -
             tuple(data.class_names[c] for c in classes.tolist()),
             data.shape,
         )
-        for classes in order.reshape(n_tasks, -1)
+        for classes in class_order(n_classes, seed, fidelity).reshape(n_tasks, -1)
     ]
+
+
+def class_order(n_classes: int, seed: int, fidelity: Fidelity) -> Tensor:
+    """Return the classes in the order in which they are divided over tasks, (n_classes,)."""
+    if seed == 0 or fidelity.class_order == "in_order":
+        return torch.arange(n_classes)
+    if fidelity.class_order == "shuffled_by_numpy":  # the 2018 code draws a label for each class, not the inverse
+        if seed >= 2**32:
+            raise InputError(f"seed = {seed}: class_order=shuffled_by_numpy needs one below 2³² = {2**32}")
+        return torch.from_numpy(np.random.RandomState(seed).permutation(n_classes).argsort())
+    return torch.randperm(n_classes, generator=stream(seed, "class order"))
 
 
 def permuted(data: Dataset, n_tasks: int, seed: int, fidelity: Fidelity = AS_RUN, pad: int = 2) -> list[Task]:

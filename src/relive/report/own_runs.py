@@ -54,7 +54,7 @@ def label(entry: Entry, group: SideBySide) -> str:
 
 def rules(group: SideBySide) -> str:
     """Explain how to read a comparison."""
-    ordered = group.like.fidelity.class_order == "shuffled_unless_seed_0" and group.like.protocol in CLASS_ORDERED
+    ordered = group.like.fidelity.class_order != "in_order" and group.like.protocol in CLASS_ORDERED
     seeds = {run.spec.seed for entry in group.entries for run in entry.runs}
     return f"{RULES} {IN_ORDER}" if ordered and 0 in seeds and len(seeds) > 1 else RULES
 
