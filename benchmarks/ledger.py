@@ -10,7 +10,7 @@ import math
 import statistics
 import sys
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from relive.methods.catalogue import METHODS as METHOD_FACTS
 from relive.paper.comparison import METHODS, Compared, Comparison, compare, preferred
 from relive.paper.published import FIRST_SEED, FURTHER, GRIDS, PAPER_DATASET, PROTOCOL_NAMES
 from relive.paper.tuned import DEFAULTS, LATER, Tuned, as_in_paper, searched, searched_settings, tuned_of
-from relive.report.claims import claims
+from relive.report.claims import REPLAY, claims
 from relive.report.style import PROTOCOL_TITLES, SCENARIO_TITLES, SYMBOLS, method_title, settings_text
 from relive.report.tables import (
     accuracy_text,
@@ -55,7 +55,9 @@ def tables(results: list[RunResult]) -> dict[str, str]:
             parts[f"{protocol}-searches"] = "\n\n".join(found)
         later = compare(results, protocol, LATER)
         parts[f"{protocol}-settings"] = beside([default, *([chosen] if found else []), later])
-    parts["split-domain"] = against_none(compare(results, "split"), "domain")
+    split = compare(results, "split")
+    parts["split-domain"] = against(split, "domain", "none", METHODS)
+    parts["split-class"] = against(split, "class", "dgr-distill", REPLAY)
     parts["missing"] = missing(results)
     parts["further"] = further(results)
     parts["choices"] = choices(results)
@@ -65,21 +67,22 @@ def tables(results: list[RunResult]) -> dict[str, str]:
 ENOUGH = 10  # pairs for a correlation
 
 
-def against_none(table: Comparison, scenario: str) -> str:
-    """Return how each method differs from None seed by seed, and how strongly both depend on the seed.
+def against(table: Comparison, scenario: str, base: str, methods: Sequence[str]) -> str:
+    """Return how methods differ from another one seed by seed, and how strongly both depend on the seed.
 
     The error of the published difference is that of runs with different seeds; with the same seeds it would be smaller.
     """
-    lines = [["method", "minus None, same seeds", "in the paper", "correlation over seeds"], ["---"] * 4]
-    none = table.cells[scenario, "none"]
-    by_seed = {run.spec.seed: 100 * run.average_accuracy for run in none.runs}
+    title = f"minus {method_title(base)}, same seeds"
+    lines = [["method", title, "in the paper", "correlation over seeds"], ["---"] * 4]
+    other = table.cells[scenario, base]
+    by_seed = {run.spec.seed: 100 * run.average_accuracy for run in other.runs}
     for (where, method), cell in table.cells.items():
         pairs = [(100 * r.average_accuracy, by_seed[r.spec.seed]) for r in cell.runs if r.spec.seed in by_seed]
-        if where == scenario and method != "none" and len(pairs) >= TESTED_RUNS:
-            difference, error = mean_and_sem([ours - nones for ours, nones in pairs])
+        if where == scenario and method in methods and method != base and len(pairs) >= TESTED_RUNS:
+            difference, error = mean_and_sem([ours - others for ours, others in pairs])
             said = f"{difference_text(difference)} ± {error:.2f} (n={len(pairs)})"
-            published = difference_text(cell.published.mean - none.published.mean)
-            published += f" ± {math.hypot(cell.published.sem, none.published.sem):.2f}"
+            published = difference_text(cell.published.mean - other.published.mean)
+            published += f" ± {math.hypot(cell.published.sem, other.published.sem):.2f}"
             correlation = statistics.correlation(*zip(*pairs, strict=True))
             shown = f"{correlation:.2f}".replace("-", "−") if len(pairs) >= ENOUGH else ""
             lines.append([method_title(method), said, published, shown])
