@@ -129,3 +129,4 @@ def test_the_time_of_a_run_is_that_of_all_its_tasks(monkeypatch: pytest.MonkeyPa
 
 def test_the_share_of_training_is_that_of_a_run_of_full_length() -> None:
     assert share({"iterations": 2.0, "samples": 1.0, "other": 3.0}, 10) == 20 / 24
+    assert share({"iterations": 2.0, "samples": 1.0, "other": 3.0}, 10, "samples") == 21 / 24

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from benchmarks.ledger import LEDGER, PAGE, PAGES, against, beside, choices, missing, tables
+from benchmarks.ledger import LEDGER, PAGE, PAGES, against, beside, choices, missing, other_seeds, tables
 
 from relive._util.fidelity import AS_RUN, fidelity_of
 from relive.experiments.store import Store
@@ -72,8 +72,33 @@ def test_methods_are_compared_with_none_seed_by_seed() -> None:
         for seed, value in enumerate(values, start=1)
     ]
     lines = against(compare(runs, "split"), "domain", "none", ("none", "ewc", "si")).splitlines()
-    assert lines[2:] == ["| EWC | +2.00 ± 0.00 (n=3) | +0.47 ± 2.31 |  |"]  # two runs of SI are too few
+    assert lines[2:] == ["| EWC | +2.00 ± 0.00 (n=3) |  | +0.47 ± 2.31 |  |"]  # two runs of SI are too few
     assert len(against(compare(runs, "split"), "domain", "none", ("si",)).splitlines()) == 2  # EWC was not asked for
+
+
+def test_the_error_of_the_published_difference_is_smaller_if_methods_shared_seeds_and_follow_each_other() -> None:
+    runs = [
+        result_of(spec_of("split", "domain", method, seed), 0.5 + 0.01 * (seed if direction > 0 else 11 - seed))
+        for method, direction in (("none", 1), ("ewc", 1), ("si", -1))
+        for seed in range(1, 11)
+    ]
+    ewc, si = against(compare(runs, "split"), "domain", "none", ("ewc", "si")).splitlines()[2:]
+    # published SEMs: None 1.66, EWC 1.61, SI 1.18; a correlation of 1 subtracts them, one of −1 adds them
+    assert ewc == "| EWC | +0.00 ± 0.00 (n=10) | 1.00 | +0.47 ± 2.31 | ± 0.05 |"
+    assert si.endswith("| −1.00 | +6.44 ± 2.04 | ± 2.84 |")
+
+
+def test_methods_with_further_seeds_have_a_row_for_each_set() -> None:
+    runs = [result_of(spec_of("split", "domain", "none", seed), 0.5 + 0.01 * seed) for seed in (1, 2, 21, 22, 41)]
+    runs += [result_of(spec_of("split", "domain", "si", seed), 0.5) for seed in (1, 2)]  # in no other set
+    by_numpy = AS_RUN.choose({"class_order": "shuffled_by_numpy"})
+    for seed, fidelity in ((1111, by_numpy), (1112, AS_RUN), (1, by_numpy)):  # the second and third are in no set
+        runs.append(result_of(replace(spec_of("split", "domain", "none", seed), fidelity=fidelity), 0.9))
+    assert other_seeds(runs, "split", "domain").splitlines()[2:] == [
+        "| None | 1 to 20 | 51.50 ± 0.50 (n=2) | 57.33 ± 1.66 |",
+        "| None | 21 to 40 | 71.50 ± 0.50 (n=2) | 57.33 ± 1.66 |",
+        "| None | 1111 to 1130, the digits of the 2018 code | 90.00 (n=1) | 57.33 ± 1.66 |",
+    ]
 
 
 def test_a_choice_is_compared_with_the_run_that_differs_in_nothing_else() -> None:
