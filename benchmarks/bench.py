@@ -9,26 +9,23 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import statistics
-import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from benchmarks import dgr, fisher, floor, growth, memory, pictures, processes, products, versus, whole_run
 from benchmarks.common import AT_LEAST, ROOT, Effort, Findings, one_thread
+from benchmarks.machine import machine
 from benchmarks.page import put
 from relive._util.files import write_atomic
-from relive._util.versions import processor, versions
-from relive.networks.products import uses_onednn
+from relive._util.versions import versions
 
 DOCS = ROOT / "docs" / "performance.md"
 
@@ -51,25 +48,6 @@ PARTS: dict[str, tuple[str, Part]] = {
     "growth": ("Growth with tasks, width and batch size", growth.measure_curves),
     "before": ("Before and now", processes.measure_before),
 }
-
-
-def machine() -> dict[str, Any]:
-    """Return the machine that the figures were measured on."""
-    memory_kb = next((line.split()[1] for line in _lines("/proc/meminfo") if line.startswith("MemTotal")), "0")
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True)
-    return {
-        "cpu": processor(),
-        "cores": os.cpu_count(),
-        "memory_gb": round(int(memory_kb) / 2**20, 1),
-        "system": platform.platform(),
-        "vector_instructions": torch.backends.cpu.get_cpu_capability(),
-        "products": "oneDNN" if uses_onednn() else "MKL",
-        "commit": commit.stdout.strip(),
-    }
-
-
-def _lines(path: str) -> list[str]:
-    return Path(path).read_text().splitlines() if Path(path).exists() else []
 
 
 def measure(parts: list[str], repeat: int, quick: bool, console: Console) -> dict[str, Any]:

@@ -13,8 +13,8 @@ import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.bench import machine
 from benchmarks.common import ROOT, Subject, in_turns, medians, one_thread, subject
+from benchmarks.machine import machine
 from relive._util.files import write_atomic
 from relive._util.versions import versions
 from relive.experiments.spec import SCENARIO_NAMES

@@ -10,6 +10,7 @@ from benchmarks import training_times
 from benchmarks.bench import rows
 from benchmarks.common import Block, Subject
 from benchmarks.floor import Floor, flop, products_of
+from benchmarks.machine import machine
 from benchmarks.plain import Part, Plain, one_by_one
 from benchmarks.whole_run import share
 
@@ -125,6 +126,12 @@ def test_the_time_of_a_run_is_that_of_all_its_tasks(monkeypatch: pytest.MonkeyPa
     seconds = training_times.seconds_of_runs("split", "class", ("none", "si"), rounds=1, size=2)
     assert seconds == pytest.approx({"none": 2000 * 0.001 * (1 + 2 + 3 + 4 + 5), "si": 2000 * 0.002 * 5})
     assert learned == [[0, 0], [1, 1], [2, 2], [3, 3], [4, 4]]
+
+
+@pytest.mark.parametrize(("onednn", "name"), [(True, "oneDNN"), (False, "MKL")])
+def test_figures_name_the_library_of_their_products(onednn: bool, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("benchmarks.machine.uses_onednn", lambda: onednn)
+    assert machine()["products"] == name
 
 
 def test_the_share_of_training_is_that_of_a_run_of_full_length() -> None:

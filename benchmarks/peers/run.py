@@ -24,11 +24,11 @@ from typing import Any
 
 import torch
 
+from benchmarks.machine import machine
 from benchmarks.page import put
 from benchmarks.peers import relive_split
 from relive import load_data, make_spec, tasks_of
 from relive.experiments.store import Store
-from relive.networks.products import uses_onednn
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "reproduction" / "peers.json"
@@ -199,9 +199,10 @@ def turns(repeats: int, rounds: int, size: int) -> None:
     timing = read().get("timing", {"rounds": rounds, "size": size, "repeats": {}})
     if (timing["rounds"], timing["size"]) != (rounds, size):
         raise SystemExit("the stored repeats were measured with other --rounds or --size")
-    stored = timing["repeats"].setdefault("oneDNN" if uses_onednn() else "MKL", [])
+    about = machine()
+    stored = timing["repeats"].setdefault(about["products"], [])
     for _ in range(repeats):
-        found: dict[str, Any] = {}
+        found: dict[str, Any] = {"machine": about}
         for method in TIMED:
             with silence():
                 found[method] = compare(method, METHODS[method][1], tasks, rounds, size)

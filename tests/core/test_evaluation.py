@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from relive.core.evaluation import accuracy, average_accuracy, backward_transfer, forgetting
+from relive.core.scenarios import scenario_of
 from tests import plain
 
 #          on task 1    2     3
@@ -68,6 +73,37 @@ def test_classes_that_are_still_unknown_are_not_right_and_not_asked(monkeypatch:
     ).sum()
     monkeypatch.setattr(learner, "predict", pytest.fail)
     assert accuracy(learner, tasks[1], 1) == right == 0
+
+
+@pytest.mark.parametrize("scenario", ["task", "domain"])
+def test_tasks_not_yet_learned_are_asked_where_their_classes_are_known(scenario: str) -> None:
+    tasks = plain.split_tasks()
+    learner = plain.learner_of("none", scenario, tasks)
+    for _ in range(2):  # before anything is learned, and after the first task
+        predicted = learner.predict(tasks[1].test.inputs(slice(None)), 1)
+        hits = (predicted == learner.scenario.units(1)[tasks[1].test.labels]).sum()
+        assert hits > 0, "nothing right: this test would detect nothing"
+        assert accuracy(learner, tasks[1], 1) == hits / len(predicted)
+        if not learner.seen:
+            learner.learn(tasks[:1], 4)
+
+
+def test_a_task_with_classes_beyond_the_known_ones_is_asked() -> None:
+    learner: Any = SimpleNamespace(
+        scenario=scenario_of("domain", [range(2), range(3)]),
+        seen=1,
+        predict=lambda x, _: torch.zeros(len(x), dtype=torch.long),
+    )
+    task = plain.split_tasks()[1]
+    assert accuracy(learner, task, 1) == (task.test.labels == 0).double().mean() > 0
+
+
+def test_an_untrained_network_is_asked_about_the_first_task() -> None:
+    tasks = plain.split_tasks()
+    learner = plain.learner_of("none", "class", tasks)
+    predicted = learner.predict(tasks[0].test.inputs(slice(None)), 0)
+    hits = (predicted == learner.scenario.units(0)[tasks[0].test.labels]).sum()
+    assert 0 < hits == round(accuracy(learner, tasks[0], 0) * len(predicted))
 
 
 def test_looking_changes_nothing() -> None:

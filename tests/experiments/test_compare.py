@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from scipy.stats import ttest_rel
 
-from relive._util.fidelity import AS_WRITTEN
+from relive._util.fidelity import AS_RUN, AS_WRITTEN
 from relive.experiments.compare import side_by_side, together
 from relive.experiments.spec import RunResult
 from relive.report import own_runs
@@ -177,6 +177,17 @@ def test_seed_0_among_others_is_noted() -> None:
     assert own_runs.IN_ORDER in own_runs.as_markdown(side_by_side([*runs(), in_order])[0])
     assert own_runs.IN_ORDER not in own_runs.as_markdown(side_by_side(runs())[0])
     assert own_runs.IN_ORDER not in own_runs.as_markdown(side_by_side([in_order])[0])  # with nothing to confuse it with
+
+
+@pytest.mark.parametrize(("order", "noted"), [("shuffled_by_numpy", True), ("in_order", False)])
+def test_seed_0_is_noted_where_other_seeds_shuffle(order: str, noted: bool) -> None:
+    fidelity = AS_RUN.choose({"class_order": order})
+    results = [
+        result_of(replace(spec_of("split", "class", method, seed), fidelity=fidelity), 0.9)
+        for method in ("none", "rtf")
+        for seed in (0, 1)
+    ]
+    assert (own_runs.IN_ORDER in own_runs.as_markdown(side_by_side(results)[0])) is noted
 
 
 def test_time_is_the_processor_s() -> None:

@@ -313,3 +313,10 @@ def test_a_result_names_the_processor_that_its_time_depends_on(tiny: Dataset) ->
     result = run(spec_of("none", tasks=2), data=tiny).result
     assert result.versions == provenance() == versions() | {"processor": processor()}
     assert processor()
+
+
+def test_a_result_says_if_pytorch_is_held_to_part_of_the_instructions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ATEN_CPU_CAPABILITY", raising=False)
+    free = processor.__wrapped__()
+    monkeypatch.setenv("ATEN_CPU_CAPABILITY", "avx2")
+    assert processor.__wrapped__() == f"{free}, held to avx2"

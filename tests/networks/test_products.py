@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from types import SimpleNamespace
 from unittest.mock import patch
 
 import pytest
@@ -14,7 +15,8 @@ from torch import Tensor, nn
 from torch.autograd import forward_ad
 
 from relive._util.seeds import stream
-from relive.networks import Linear, affine, linear, products
+from relive.networks import Classifier, Linear, Sizes, affine, linear, products
+from relive.networks.fisher import fisher_sum
 
 Operands = tuple[Tensor, Tensor, Tensor]
 
@@ -199,6 +201,50 @@ def test_small_products_are_pytorchs(monkeypatch: pytest.MonkeyPatch) -> None:
     layer = Linear(5, 4)
     assert "mkldnn::_linear_pointwise" in operations(lambda: layer(torch.rand(6, 5)))
     assert "mkldnn::_linear_pointwise" not in operations(lambda: layer(torch.rand(5, 5)))
+
+
+def test_which_products_are_worth_while() -> None:
+    assert products._suits_onednn(torch.empty(128, 784), torch.empty(400, 784), None)
+    assert not products._suits_onednn(torch.empty(128, 400), torch.empty(10, 400), None)
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta")
+def test_only_dense_matrices_on_the_cpu_suit_onednn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(products, "WORTHWHILE", 0)
+    x, weight = torch.rand(6, 5), torch.rand(5, 5)
+    assert products._suits_onednn(x, weight, None)
+    assert not products._suits_onednn(x.to("meta"), weight.to("meta"), None)
+    assert not products._suits_onednn(x, weight[0], None)
+    assert not products._suits_onednn(x, weight.to_sparse_csr(), None)
+    monkeypatch.setattr(torch.backends.mkldnn, "enabled", False)
+    assert not products._suits_onednn(x, weight, None)
+
+
+def test_what_compiles_sees_pytorchs_own_product(monkeypatch: pytest.MonkeyPatch) -> None:
+    onednn_for_all(monkeypatch)
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
+    layer = Linear(5, 4)
+    assert "mkldnn::_linear_pointwise" not in operations(lambda: layer(torch.rand(6, 5)))
+
+
+def test_a_pytorch_without_the_operation_does_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(products, "processor", lambda: "AMD EPYC (family 26, model 2)")
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX512")
+    monkeypatch.setattr(torch.ops, "mkldnn", SimpleNamespace())
+    assert not products.uses_onednn.__wrapped__()
+
+
+def test_the_fisher_information_takes_no_gradient_that_it_does_not_need(monkeypatch: pytest.MonkeyPatch) -> None:
+    onednn_for_all(monkeypatch)
+    net = Classifier(Sizes(inputs=7, hidden=9, latent=2, units=3), stream(0, "network"))
+    x, y, active = torch.rand(5, 7), torch.zeros(5, dtype=torch.long), torch.ones(3, dtype=torch.bool)
+    names = operations(lambda: fisher_sum(net, [(x, y)], active, "true"))
+    # two layers forward; the gradient at the first's output; a sum of squares for each
+    assert names.count("mkldnn::_linear_pointwise") == 5
+    assert all(p.requires_grad for p in net.parameters())
+    next(net.encoder.children()).requires_grad_(False)
+    names = operations(lambda: fisher_sum(net, [(x, y)], active, "true"))
+    assert names.count("mkldnn::_linear_pointwise") == 3  # forward, and the second layer's sum
 
 
 def operations(work: Callable[[], object]) -> list[str]:

@@ -95,15 +95,19 @@ def _tapped(encoder: nn.Module, x: Tensor) -> tuple[Tensor, list[_Tap]]:
     """Return the features (n, features), and a tap at each layer whose gradients follow from its inputs and outputs.
 
     That is a linear layer or convolution that is called once, on one row or image per sample, and shares its parameters
-    with no other layer. We assume that its parameters are not used without calling it.
+    with no other layer. We assume that its parameters are not used without calling it, and do without their gradients.
     """
     owners = Counter(id(p) for _, p in encoder.named_parameters(remove_duplicate=False))
     taps: list[_Tap] = []
-    with ExitStack() as hooks, torch.enable_grad():
+    with ExitStack() as undo, torch.enable_grad():
         for name, layer in encoder.named_modules(prefix="encoder"):
-            if _is_plain(layer) and all(owners[id(p)] == 1 for p in layer.parameters()):
-                hooks.callback(layer.register_forward_hook(_tap_into(taps, name, len(x))).remove)
-        h: Tensor = encoder(x)
+            trained = [p for p in layer.parameters() if p.requires_grad]
+            if trained and _is_plain(layer) and all(owners[id(p)] == 1 for p in layer.parameters()):
+                undo.callback(layer.register_forward_hook(_tap_into(taps, name, len(x))).remove)
+                for p in trained:
+                    undo.callback(p.requires_grad_)
+                    p.requires_grad_(False)
+        h: Tensor = encoder(x.detach().requires_grad_())
     calls = Counter(tap.name for tap in taps)
     return h, [tap for tap in taps if calls[tap.name] == 1]
 

@@ -1,7 +1,7 @@
 """Matrix products at the processor's full speed, and the linear layers that use them.
 
-PyTorch computes float32 products with MKL, which uses AVX-512 on Intel's processors only: on AMD's Zen 5, half of
-their speed is lost. PyTorch contains oneDNN too, which uses AVX-512 on both, so there large products go to it. The
+PyTorch computes float32 products with MKL, which uses AVX-512 on Intel's processors only: on AMD's Zen 5 servers, half
+of their speed is lost. PyTorch contains oneDNN too, which uses AVX-512 on both, so there large products go to it. The
 numbers differ in the last bits, as they do between any two kinds of processor.
 """
 
@@ -17,7 +17,7 @@ from torch.autograd import forward_ad
 
 from relive._util.versions import processor
 
-ZEN5 = 26  # AMD's first family whose AVX-512 units are as wide as its registers
+ZEN5 = 26  # AMD's first family with AVX-512 units as wide as its registers, at least in servers
 WORTHWHILE = 3_000_000  # multiplications; the overhead of a smaller product is more than it gains
 
 
@@ -39,7 +39,10 @@ def affine(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 def _is_transformed() -> bool:
-    """Return whether more than numbers is wanted: vmap, autocast, compiling, tracing, derivatives in forward mode."""
+    """Return whether more than numbers is wanted: vmap, autocast, compiling, tracing, derivatives in forward mode.
+
+    ``torch.fx`` and TorchScript's compiler read code instead of calling it, so they cannot take this layer.
+    """
     return (
         torch.compiler.is_compiling()
         or torch._C._get_tracing_state() is not None
@@ -52,7 +55,8 @@ def _is_transformed() -> bool:
 def _suits_onednn(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
     """Return whether this is a large product of matrices of float32 on the CPU."""
     return (
-        x.dim() == weight.dim() == 2
+        bool(torch.backends.mkldnn.enabled)
+        and x.dim() == weight.dim() == 2
         and x.shape[0] * x.shape[1] * weight.shape[0] >= WORTHWHILE
         and x.shape[1] == weight.shape[1]  # else PyTorch's own message says what is wrong
         and x.device.type == "cpu"
