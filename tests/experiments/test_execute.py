@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import random
 import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -320,3 +322,17 @@ def test_a_result_says_if_pytorch_is_held_to_part_of_the_instructions(monkeypatc
     free = processor.__wrapped__()
     monkeypatch.setenv("ATEN_CPU_CAPABILITY", "avx2")
     assert processor.__wrapped__() == f"{free}, held to avx2"
+
+
+@pytest.mark.slow
+def test_no_run_loads_pytorchs_compiler_or_sympy() -> None:
+    """Each takes as long as importing PyTorch, or much longer, and PyTorch loads them where one does not expect it."""
+    code = """
+import sys
+from relive import make_spec, run
+for method in ("none", "ewc", "si", "lwf", "dgr-distill", "rtf"):
+    run(make_spec("split", "task", method, dataset="digits", seed=1, iters=2))
+    print(method, *sorted({"sympy", "torch._dynamo"} & set(sys.modules)))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["none", "ewc", "si", "lwf", "dgr-distill", "rtf"]
