@@ -49,11 +49,11 @@ def tables(results: list[RunResult]) -> dict[str, str]:
         if all(result.spec.protocol != protocol for result in results):
             continue
         parts[protocol] = as_markdown(default)
-        parts[f"{protocol}-claims"] = "\n".join(checked(preferred(default, chosen), read_times(LEDGER)))
+        later = compare(results, protocol, LATER)
+        parts[f"{protocol}-claims"] = "\n".join(checked(preferred(default, later, chosen), read_times(LEDGER)))
         found = list(searches(results, tuned, protocol))
         if found:
             parts[f"{protocol}-searches"] = "\n\n".join(found)
-        later = compare(results, protocol, LATER)
         parts[f"{protocol}-settings"] = beside([default, *([chosen] if found else []), later])
     split = compare(results, "split")
     parts["split-domain"] = against(split, "domain", "none", METHODS)

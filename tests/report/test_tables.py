@@ -117,6 +117,19 @@ def test_preferred_takes_tuned_runs_where_there_are_enough() -> None:
     assert table.cells["task", "ewc"].n == 1
 
 
+def test_preferred_takes_the_last_table_that_has_runs() -> None:
+    grid, tuned = searched("split", "task", ("si",))
+    later = [result_of(spec_of("split", "task", "si", 1, {"c": 50}), 0.6)]
+    found = [result_of(spec_of("split", "task", "si", 1, tuned["split", "task", "si"]), 0.5)]
+
+    def mean(results: list[RunResult]) -> float | None:
+        tables = [compare(results, "split", settings) for settings in (LATER, searched_settings(tuned))]
+        return preferred(compare(results, "split"), *tables).cells["task", "si"].mean
+
+    results = paper_like("split", 1) + grid
+    assert [mean(results + later), mean(results + found), mean(results + later + found)] == [60, 50, 50]
+
+
 def test_mean_sem_and_difference() -> None:
     accuracies = [92.1, 92.9, 91.7, 93.3]
     cell = compare(runs(*accuracies), "split").cells[RTF]

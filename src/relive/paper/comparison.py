@@ -132,13 +132,17 @@ def compare(results: Iterable[RunResult], protocol: str, settings: Settings = DE
     return Comparison(protocol, settings, cells)
 
 
-def preferred(default: Comparison, tuned: Comparison) -> Comparison:
-    """Return a table with runs of searched settings where there are enough, and of default ones elsewhere.
+def preferred(default: Comparison, *others: Comparison) -> Comparison:
+    """Return a table with the cells of other settings where they have enough runs; the last table comes first.
 
-    The paper's figures use such runs: it gave the competing methods "the best possible chance".
+    The paper's figures use searched settings: it gave the competing methods "the best possible chance".
     """
-    searched = {key: cell for key, cell in tuned.cells.items() if cell.n >= min(TESTED_RUNS, default.cells[key].n or 1)}
-    return replace(default, cells=default.cells | searched)
+    cells = dict(default.cells)
+    for table in others:
+        cells |= {
+            key: cell for key, cell in table.cells.items() if cell.n >= min(TESTED_RUNS, default.cells[key].n or 1)
+        }
+    return replace(default, cells=cells)
 
 
 def wanted_settings(protocol: str, scenario: str, method: str, chosen: Tuned | None) -> dict[str, float] | None:

@@ -115,8 +115,10 @@ class Report:
 
     @cached_property
     def best(self) -> list[Comparison]:
-        """For each protocol the runs used for figures and claims: with tuned settings where there are any."""
-        return [preferred(compare(self.results, name), self._searched[name]) for name in self.protocols]
+        """For each protocol the runs of figures and claims: with searched settings, else those of the later report."""
+        return [
+            preferred(compare(self.results, name), self._later[name], self._searched[name]) for name in self.protocols
+        ]
 
     @cached_property
     def claims(self) -> list[Claim]:
