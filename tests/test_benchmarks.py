@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 import torch
 from benchmarks import training_times
 from benchmarks.bench import rows
 from benchmarks.common import Block, Subject
+from benchmarks.false_alarms import false_alarms
 from benchmarks.floor import Floor, flop, products_of
 from benchmarks.machine import machine
 from benchmarks.plain import Part, Plain, one_by_one
 from benchmarks.whole_run import share
 
 from relive._util.seeds import stream
+from relive._util.statistics import holm, mean_and_sem, welch
 from relive.core.batch import Batch
 from relive.core.learner import Learner
 from relive.core.scenarios import Scenario, scenario_of
@@ -23,6 +26,7 @@ from relive.methods import make_method
 from relive.methods.xdg import XdG
 from relive.networks.fisher import fisher_sum
 from relive.paper.comparison import METHODS
+from relive.paper.published import PUBLISHED
 from tests.plain import record, split_tasks
 
 # Noise drawn for all heads at once equals noise drawn head by head if each head draws a multiple of 16 numbers.
@@ -132,6 +136,23 @@ def test_the_time_of_a_run_is_that_of_all_its_tasks(monkeypatch: pytest.MonkeyPa
 def test_figures_name_the_library_of_their_products(onednn: bool, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("benchmarks.machine.uses_onednn", lambda: onednn)
     assert machine()["products"] == name
+
+
+def test_false_alarms_are_those_of_the_tables_own_tests() -> None:
+    rng, wrong = np.random.default_rng(3), 0
+    cells = {key: cell for key, cell in PUBLISHED.items() if key[0] == "split"}
+    drawn = {k: [rng.normal(c.mean, c.sem * 20**0.5, (n, 50)) for n in (3, 20)] for k, c in cells.items()}
+    for table in range(50):
+        columns = {key: [runs[:, table].tolist() for runs in both] for key, both in drawn.items()}
+        p = {}
+        for key, both in columns.items():
+            (mean, sem), (mean2, sem2) = map(mean_and_sem, both)
+            assert sem is not None
+            assert sem2 is not None
+            p[key] = welch(mean, sem, 3, mean2, sem2, 20)
+        wrong += min(holm(p).values()) <= 0.05
+    assert 5 < wrong < 30
+    assert false_alarms(3, tables=50) == wrong / 50
 
 
 def test_the_share_of_training_is_that_of_a_run_of_full_length() -> None:
