@@ -117,7 +117,7 @@ def test_preferred_takes_tuned_runs_where_there_are_enough() -> None:
     assert table.cells["task", "ewc"].n == 1
 
 
-def test_preferred_takes_the_last_table_that_has_runs() -> None:
+def test_preferred_takes_the_table_with_the_most_runs_and_the_last_of_equals() -> None:
     grid, tuned = searched("split", "task", ("si",))
     later = [result_of(spec_of("split", "task", "si", 1, {"c": 50}), 0.6)]
     found = [result_of(spec_of("split", "task", "si", 1, tuned["split", "task", "si"]), 0.5)]
@@ -128,6 +128,8 @@ def test_preferred_takes_the_last_table_that_has_runs() -> None:
 
     results = paper_like("split", 1) + grid
     assert [mean(results + later), mean(results + found), mean(results + later + found)] == [60, 50, 50]
+    more = result_of(spec_of("split", "task", "si", 2, {"c": 50}), 0.6)
+    assert mean([*results, *later, more, *found]) == 60
 
 
 def test_mean_sem_and_difference() -> None:

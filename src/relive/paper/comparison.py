@@ -133,15 +133,16 @@ def compare(results: Iterable[RunResult], protocol: str, settings: Settings = DE
 
 
 def preferred(default: Comparison, *others: Comparison) -> Comparison:
-    """Return a table with the cells of other settings where they have enough runs; the last table comes first.
+    """Return a table with the cells of other settings where they have enough runs.
 
-    The paper's figures use searched settings: it gave the competing methods "the best possible chance".
+    Of several, that with the most runs is taken, the last of equals. The paper's figures use searched settings: it gave
+    the competing methods "the best possible chance".
     """
     cells = dict(default.cells)
-    for table in others:
-        cells |= {
-            key: cell for key, cell in table.cells.items() if cell.n >= min(TESTED_RUNS, default.cells[key].n or 1)
-        }
+    for key, cell in default.cells.items():
+        most = max((table.cells[key] for table in reversed(others)), key=lambda other: other.n, default=cell)
+        if most.n >= min(TESTED_RUNS, cell.n or 1):
+            cells[key] = most
     return replace(default, cells=cells)
 
 

@@ -115,7 +115,7 @@ class Report:
 
     @cached_property
     def best(self) -> list[Comparison]:
-        """For each protocol the runs of figures and claims: with searched settings, else those of the later report."""
+        """For each protocol the runs of figures and claims: with searched settings or those of the later report."""
         return [
             preferred(compare(self.results, name), self._later[name], self._searched[name]) for name in self.protocols
         ]
