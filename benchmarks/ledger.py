@@ -83,20 +83,19 @@ def against(table: Comparison, scenario: str, base: str, methods: Sequence[str])
         if where == scenario and method in methods and method != base and len(pairs) >= TESTED_RUNS:
             difference, error = mean_and_sem([ours - others for ours, others in pairs])
             said = f"{difference_text(difference)} ± {error:.2f} (n={len(pairs)})"
-            difference = cell.published.mean - other.published.mean
             a, b = cell.published.sem, other.published.sem
-            published = [f"{difference_text(difference)} ± {math.hypot(a, b):.2f}", ""]
-            shown = ""
+            published = f"{difference_text(cell.published.mean - other.published.mean)} ± {math.hypot(a, b):.2f}"
+            shown = shared = ""
             if len(pairs) >= ENOUGH:
                 correlation = statistics.correlation(*zip(*pairs, strict=True))
                 shown = f"{correlation:.2f}".replace("-", "−")
-                published[1] = f"± {math.sqrt(a * a + b * b - 2 * correlation * a * b):.2f}"
-            lines.append([method_title(method), said, shown, *published])
+                shared = f"± {math.sqrt(a * a + b * b - 2 * correlation * a * b):.2f}"
+            lines.append([method_title(method), said, shown, published, shared])
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def other_seeds(results: list[RunResult], protocol: str, scenario: str) -> str:
-    """Return the methods that were run with further seeds too, or with the digits of the 2018 code's, a row a set."""
+    """Return the methods run with further seeds too, or with the digits that the 2018 code draws, a row per set."""
     lines = [["method", "seeds", "accuracy (%)", "paper"], ["---"] * 4]
     by_numpy = replace(AS_RUN, class_order="shuffled_by_numpy")
     for method in METHODS:
