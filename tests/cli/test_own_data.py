@@ -129,6 +129,29 @@ def test_methods_with_encoders_of_their_own_are_compared(relive: Command) -> Non
     assert Path("runs/figures/compare-learning.png").exists()
 
 
+def test_several_values_of_a_setting_are_compared(relive: Command) -> None:
+    words = [
+        "--dataset",
+        "digits",
+        "--tasks",
+        "2",
+        "--iters",
+        "3",
+        "--method",
+        "none",
+        "--method",
+        "si",
+        "--seeds",
+        "1",
+    ]
+    done = relive("compare", *words, "--scenario", "task", "--set", "c=10, 2", "--format", "json", "-q")
+    entries = [(entry["title"], entry["settings"].get("c")) for entry in json.loads(done.out)["entries"]]
+    assert entries == [("None", None), ("SI (c = 2)", 2.0), ("SI (c = 10)", 10.0)]
+    twice = relive("compare", *words, "--set", "c=2,2.0,3")
+    assert (twice.code, "setting c has the value 2 twice" in twice.err) == (2, True)
+    assert "setting c = '' is not a number" in relive("compare", *words, "--set", "c=2,").err
+
+
 def test_sizes_are_options_of_run_and_compare(relive: Command) -> None:
     sizes = ("--learning-rate", "0.01", "--hidden", "7", "--batch-size", "5", "--latent", "3")
     words = ("--dataset", "digits", "--iters", "2", "--tasks", "2", *sizes, "-q")

@@ -178,7 +178,7 @@ def test_every_search_that_is_missing_is_named_at_once(relive: Command) -> None:
         (["paper", "--workers", "0"], "workers"),
         (["paper", "--seeds", "0"], "--seeds"),
         (["grid", "--method", "si", "--scenario", "clas"], "did you mean 'class'"),
-        (["grid", "--method", "lwf"], "lwf has no hyperparameter to search"),
+        (["grid", "--method", "lwf"], "lwf has no grid in the paper"),
         (["grid", "--method", "xdg", "--scenario", "class"], "xdg does not work in scenario 'class'"),
     ],
 )

@@ -77,10 +77,15 @@ def test_one_seed_gives_a_difference_and_no_test() -> None:
     assert "−40.00" in own_runs.as_markdown(group)
 
 
-def test_settings_tell_two_entries_of_a_method_apart() -> None:
-    results = [result_of(spec_of("split", "class", "si", seed, {"c": c}), 0.5) for c in (1.0, 2.0) for seed in (1, 2)]
-    (group,) = side_by_side(results)
-    assert [own_runs.label(entry, group) for entry in group.entries] == ["SI (c = 1, ξ = 0.1)", "SI (c = 2, ξ = 0.1)"]
+def test_settings_tell_entries_of_a_method_apart_in_order_of_their_values() -> None:
+    values = 10.0, 2.0, 0.5
+    results = [result_of(spec_of("split", "class", "si", seed, {"c": c}), 0.5) for c in values for seed in (1, 2)]
+    (group,) = side_by_side([*results, *runs()])
+    labels = [own_runs.label(entry, group) for entry in group.entries]
+    assert labels == ["None", "RtF", "SI (c = 0.1)", "SI (c = 0.5)", "SI (c = 2)", "SI (c = 10)"]  # 0.1: its default
+    for figure in (own_runs.time_figure(group), own_runs.learning_figure(group)):
+        lines = {str(line.get_label()): line.get_color() for line in figure.legends[0].get_lines()}
+        assert len({lines[label] for label in labels}) == len(labels)
 
 
 def test_every_format_has_every_number() -> None:

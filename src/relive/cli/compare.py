@@ -20,7 +20,11 @@ SCENARIOS = Annotated[
 ]
 SET = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="A setting of every method that has it. Repeatable."),
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="A setting of every method that has it; several values, NAME=V1,V2, are compared. Repeatable.",
+    ),
 ]
 SEEDS = Annotated[int, typer.Option(help="Runs of each method and scenario, with seeds 1, 2, …", min=1)]
 FORMAT = Annotated[str, typer.Option("--format", help="text, markdown, json or csv.")]
@@ -33,6 +37,8 @@ relive compare --dataset digits --iters 500 --method none --method rtf --seeds 5
 relive compare --dataset digits --method rtf --method my_file.py:MyMethod --scenario task --scenario class
 
 relive compare --dataset digits --method none --method ewc --set lam=1e4 --scenario task
+
+relive compare --dataset digits --method my_file.py:MyMethod --set strength=0.1,1,10 --seeds 5  (each value)
 
 relive compare --dataset my.npz --tasks 3 --method none --method rtf
 
@@ -133,17 +139,27 @@ def command(
 
 
 def settings_of(methods: list[str], given: dict[str, str]) -> dict[str, dict[str, list[float]]]:
-    """Return, for each method, the values of those settings that it has; refuse one that no method has."""
+    """Return, for each method, the values to try of those settings that it has; refuse one that no method has."""
     from relive.methods import method_facts
 
     known = {name: method_facts(name).defaults for name in methods}
+    values = {name: _values(name, text) for name, text in given.items()}
     for setting in given:
         if not any(setting in defaults for defaults in known.values()):
             raise unknown("setting", setting, sorted({name for defaults in known.values() for name in defaults}))
     return {
-        name: {setting: [run.number(setting, text)] for setting, text in given.items() if setting in defaults}
+        name: {setting: values[setting] for setting in values if setting in defaults}
         for name, defaults in known.items()
     }
+
+
+def _values(setting: str, text: str) -> list[float]:
+    """Return the values to try of a setting, which are separated by commas."""
+    values = [run.number(setting, value.strip()) for value in text.split(",")]
+    for value in values:
+        if values.count(value) > 1:
+            raise InputError(f"--set {setting}={text}: setting {setting} has the value {value:g} twice")
+    return values
 
 
 def note_left_out(methods: list[str], scenarios: list[str]) -> None:

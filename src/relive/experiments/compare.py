@@ -166,12 +166,12 @@ def together(results: Sequence[RunResult], methods: Sequence[str] = ()) -> SideB
 def _group(like: RunSpec, runs: Sequence[RunResult], methods: Sequence[str]) -> SideBySide:
     """Sort comparable runs into entries, one run per seed."""
     order = {name: i for i, name in enumerate(methods)}
-    entries: dict[tuple[int, int, str, str, str, str], list[RunResult]] = defaultdict(list)
+    entries: dict[tuple[int, int, str, str, str, tuple[tuple[str, float], ...]], list[RunResult]] = defaultdict(list)
     for run in sorted(runs, key=lambda run: (run.spec.seed, run.spec.threads)):
         spec = run.spec
         place = SCENARIO_NAMES.index(spec.scenario), order.get(spec.method, len(order))
         source = spec.sources.get(spec.method, "")
-        cell = entries[*place, spec.method, source, spec.encoder, str(sorted(spec.settings.items()))]
+        cell = entries[*place, spec.method, source, spec.encoder, tuple(sorted(spec.settings.items()))]
         if all(spec.seed != other.spec.seed for other in cell):  # another number of threads is not a new draw
             cell.append(run)
     made = [

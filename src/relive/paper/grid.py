@@ -20,7 +20,10 @@ def grid_specs(protocol: str, scenario: str, method: str) -> list[RunSpec]:
         raise unknown("protocol of the paper", protocol, PROTOCOL_NAMES)
     if (protocol, method) not in GRIDS:
         searched = sorted({name for _, name in GRIDS})
-        raise InputError(f"{method} has no hyperparameter to search; choose one of: {', '.join(searched)}")
+        raise InputError(
+            f"{method} has no grid in the paper; choose one of: {', '.join(searched)}. To compare values of any "
+            f"method's settings: relive compare --method {method} --set NAME=0.1,1,10"
+        )
     specs = specs_of([protocol], [scenario], [method], [GRID_SEED], GRIDS[protocol, method])
     if not specs:
         raise InputError(f"{method} does not work in scenario {scenario!r}")

@@ -6,7 +6,7 @@ import io
 import math
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -107,17 +107,19 @@ def time_figure(table: Comparison) -> Figure:
     panels = figure.subplots(1, len(SCENARIO_NAMES))
     for axis, scenario in zip(panels, SCENARIO_NAMES, strict=True):
         cells = [cell for cell in table.cells.values() if cell.scenario == scenario and cell.n]
-        draw_times(axis, cells, style.SCENARIO_TITLES[scenario])
+        colours = [style.method_colour(cell.method) for cell in cells]
+        draw_times(axis, cells, colours, style.SCENARIO_TITLES[scenario])
     panels[0].set_ylabel("average test accuracy (%)")
     shown = [method for method in METHODS if any(c.n for c in table.cells.values() if c.method == method)]
-    figure.legend(handles=legend_marks(style.method_names(shown)), loc="outside lower center", ncols=4, frameon=False)
+    names = [(method, style.method_colour(method), name) for method, name in style.method_names(shown).items()]
+    figure.legend(handles=legend_marks(names), loc="outside lower center", ncols=4, frameon=False)
     return figure
 
 
-def draw_times(axis: Axes, cells: Sequence[Compared | Entry], title: str) -> None:
+def draw_times(axis: Axes, cells: Sequence[Compared | Entry], colours: Sequence[str], title: str) -> None:
     """Draw accuracy against training time into a panel."""
-    for cell in cells:
-        _scatter(axis, cell)
+    for cell, colour in zip(cells, colours, strict=True):
+        _scatter(axis, cell, colour)
     axis.set_title(title)
     axis.set_xlabel("training time (s), log scale")
     if cells:
@@ -134,12 +136,12 @@ def draw_times(axis: Axes, cells: Sequence[Compared | Entry], title: str) -> Non
     _plain(axis)
 
 
-def _scatter(axis: Axes, cell: Compared | Entry) -> None:
+def _scatter(axis: Axes, cell: Compared | Entry, colour: str) -> None:
     """Draw a cell's runs and their mean; the time of the mean is that of quiet runs if there are any, else the median.
 
     Stars look alike to some people: each has its method's marker in it.
     """
-    colour, marker = style.method_colour(cell.method), style.method_marker(cell.method)
+    marker = style.method_marker(cell.method)
     for run in cell.runs:
         x, y = run.train_seconds, 100 * run.average_accuracy
         filled = MarkerStyle(marker).is_filled()  # a cross, for one, has no inside: matplotlib draws it by its face
@@ -157,8 +159,8 @@ def _scatter(axis: Axes, cell: Compared | Entry) -> None:
     axis.scatter(x, y, s=16, marker=marker, color=around, linewidth=0.5, zorder=4)
 
 
-def legend_marks(names: Mapping[str, str]) -> list[Line2D]:
-    """Return the legend entries of such a figure, with method names."""
+def legend_marks(names: Iterable[tuple[str, str, str]]) -> list[Line2D]:
+    """Return the legend entries of such a figure: each a method, with its colour and what to call it."""
 
     def mark(marker: str, colour: str, label: str, size: float = 6, hollow: bool = False) -> Line2D:
         face = "none" if hollow else colour
@@ -166,7 +168,7 @@ def legend_marks(names: Mapping[str, str]) -> list[Line2D]:
             [], [], linestyle="", marker=marker, color=colour, markerfacecolor=face, markersize=size, label=label
         )
 
-    handles = [mark(style.method_marker(method), style.method_colour(method), name) for method, name in names.items()]
+    handles = [mark(style.method_marker(method), colour, name) for method, colour, name in names]
     return [
         *handles,
         mark("*", GREY, "star: mean of the runs", 12),

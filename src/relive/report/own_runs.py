@@ -47,8 +47,9 @@ def label(entry: Entry, group: SideBySide) -> str:
         told.append(entry.digest[:DIGITS])
     if any(other.encoder != entry.encoder for other in twins):
         told.append(f"encoder {short_name(entry.encoder)}")
-    if any(other.settings != entry.settings for other in twins):
-        told.append(style.settings_text(entry.settings))
+    values = {name: v for name, v in entry.settings.items() if any(other.settings.get(name) != v for other in twins)}
+    if values:
+        told.append(style.settings_text(values))
     return f"{title} ({', '.join(told)})" if told else title
 
 
@@ -187,16 +188,31 @@ def as_csv(group: SideBySide) -> str:
 FORMATS: dict[str, Callable[[SideBySide], str]] = {"markdown": as_markdown, "json": as_json, "csv": as_csv}
 
 
+def _looks(group: SideBySide) -> dict[str, tuple[str, str]]:
+    """Return the method and colour of each label; of several entries of a method, later ones are paler."""
+    labels: dict[str, list[str]] = defaultdict(list)
+    for entry in group.entries:
+        if label(entry, group) not in labels[entry.method]:
+            labels[entry.method].append(label(entry, group))
+    return {
+        name: (method, colour)
+        for method, names in labels.items()
+        for name, colour in zip(names, style.shades(style.method_colour(method), len(names)), strict=True)
+    }
+
+
 def time_figure(group: SideBySide) -> Figure:
     """Return accuracy against training time: a mark per run, a star per mean, a panel per scenario."""
-    figure = Figure(figsize=(max(5.5, 4 * len(group.scenarios)), 4.6), layout="constrained")
-    panels = figure.subplots(1, len(group.scenarios), squeeze=False)[0]
+    figure = Figure(figsize=(max(6.4, 4 * len(group.scenarios)), 4.6), layout="constrained")
+    panels, looks = figure.subplots(1, len(group.scenarios), squeeze=False)[0], _looks(group)
     for axis, scenario in zip(panels, group.scenarios, strict=True):
-        draw_times(axis, group.of(scenario), style.SCENARIO_TITLES[scenario])
+        entries = group.of(scenario)
+        colours = [looks[label(entry, group)][1] for entry in entries]
+        draw_times(axis, entries, colours, style.SCENARIO_TITLES[scenario])
     figure.suptitle(group.title, fontsize="medium", wrap=True)
     panels[0].set_ylabel("average test accuracy (%)")
     figure.legend(
-        handles=legend_marks(style.method_names(entry.method for entry in group.entries)),
+        handles=legend_marks((method, colour, name) for name, (method, colour) in looks.items()),
         loc="outside lower center",
         ncols=len(group.scenarios) + 1,
         frameon=False,
@@ -207,8 +223,8 @@ def time_figure(group: SideBySide) -> Figure:
 def learning_figure(group: SideBySide) -> Figure:
     """Return the accuracy over the tasks so far during learning: a line per method, a panel per scenario."""
     spec, (unit, steps_taken) = group.like, step_unit(group.like)
-    figure = Figure(figsize=(max(5.5, 4 * len(group.scenarios)), 4.2), layout="constrained")
-    panels = figure.subplots(1, len(group.scenarios), squeeze=False, sharey=True)[0]
+    figure = Figure(figsize=(max(6.4, 4 * len(group.scenarios)), 4.2), layout="constrained")
+    panels, looks = figure.subplots(1, len(group.scenarios), squeeze=False, sharey=True)[0], _looks(group)
     for axis, scenario in zip(panels, group.scenarios, strict=True):
         for i, entry in enumerate(group.of(scenario)):
             values = defaultdict(list)
@@ -220,7 +236,8 @@ def learning_figure(group: SideBySide) -> Figure:
             steps = sorted(values)
             means = [statistics.fmean(values[step]) for step in steps]
             pattern = style.LINE_STYLES[i % len(style.LINE_STYLES)]
-            axis.plot([s / unit for s in steps], means, pattern, color=style.method_colour(entry.method), linewidth=1.6)
+            colour = looks[label(entry, group)][1]
+            axis.plot([s / unit for s in steps], means, pattern, color=colour, linewidth=1.6)
         draw_steps(axis, spec)
         axis.set_title(style.SCENARIO_TITLES[scenario])
         axis.set_xlabel(steps_taken)
@@ -230,7 +247,7 @@ def learning_figure(group: SideBySide) -> Figure:
         Line2D(
             [],
             [],
-            color=style.method_colour(entry.method),
+            color=looks[label(entry, group)][1],
             linestyle=style.LINE_STYLES[i % len(style.LINE_STYLES)],
             label=label(entry, group),
         )

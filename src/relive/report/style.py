@@ -87,6 +87,17 @@ def method_title(method: str) -> str:
     return METHODS[method].title if method in METHODS else method.rpartition(":")[2]
 
 
+def shades(colour: str, n: int) -> list[str]:
+    """Return a colour and paler ones, for several settings of one method.
+
+    >>> shades("#009e73", 3)
+    ['#009e73', '#4cbb9d', '#99d8c7']
+    """
+    parts = [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
+    paler = [0.6 * i / max(n - 1, 1) for i in range(n)]  # share of white
+    return ["#" + "".join(f"{int(part + (255 - part) * white):02x}" for part in parts) for white in paler]
+
+
 def method_names(methods: Iterable[str]) -> dict[str, str]:
     """Return each method's display name; those with the same title are distinguished by their location.
 
