@@ -9,12 +9,14 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from relive.cli import sweeping
+from relive.experiments.resultfile import read_result
 from relive.experiments.store import Store
 from relive.experiments.sweep import Status
 from relive.paper import published as paper
@@ -252,10 +254,26 @@ def test_a_ledger_takes_finished_runs_and_a_sweep_counts_them_as_done(relive: Co
 def test_a_damaged_result_is_not_collected(relive: Command) -> None:
     asked = ["paper", "--scenario", "task", "--method", "none", "--seeds", "2", "--quiet", "--workers", "1"]
     assert relive(*asked).code == 0
+    shutil.copytree("runs", "others")
     path = next(Path("runs").glob("*seed2*/result.json"))
-    path.write_bytes(path.read_bytes()[:-3])
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-3])
     said = relive("collect", "runs", "--into", "ledger")
     assert (said.code, "added     1 run\n" in said.out, f"{path} is damaged" in said.err) == (1, True, True)
+    assert relive("collect", "runs", "others", "--into", "ledger").code == 1  # wherever the damage is
+    result = read_result(Path("others") / path.parent.name / path.name)
+    Store(Path("runs")).save(replace(result, train_seconds=9.0), [])
+    said = relive("collect", "runs", "--into", "ledger")
+    assert f"ledger has another result of {result.spec.name}, and keeps it; --replace takes the one in runs" in said.err
+    assert "added     1 run\n" in relive("collect", "runs", "--into", "ledger", "--replace").out
+
+
+def test_a_ledger_is_a_directory_and_so_is_what_it_takes(relive: Command, tmp_path: Path) -> None:
+    (tmp_path / "split.jsonl").touch()
+    (tmp_path / "runs").mkdir()
+    assert "split.jsonl is a file: give the runs directory" in relive("collect", "split.jsonl", "--into", "l").err
+    said = relive("collect", "runs", "--into", "split.jsonl")
+    assert (said.code, "a ledger is a directory" in said.err) == (2, True)
 
 
 @pytest.mark.parametrize("words", [("collect", "nowhere", "--into", "x"), ("paper", "--from", "nowhere")])

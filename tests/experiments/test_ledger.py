@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from relive._util.files import acquire, release
 from relive.experiments import ledger
-from relive.experiments.resultfile import DamagedResult
+from relive.experiments.resultfile import DamagedResult, StoreError
 from relive.experiments.store import RESULT, Store
 from tests.experiments.small import result_of, specs
 
@@ -23,7 +24,7 @@ def pictures(k: int) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
 
 def test_what_was_added_is_read_like_a_runs_directory(tmp_path: Path) -> None:
     added = ledger.add(tmp_path, RUNS)
-    assert added == [run.spec for run in RUNS]
+    assert added == ledger.Added([run.spec for run in RUNS], [])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["split.jsonl"]
     results, damaged = Store(tmp_path).scan()
     assert (results, damaged) == (sorted(RUNS, key=lambda run: run.spec.name), [])
@@ -42,11 +43,11 @@ def test_a_line_has_the_digest_of_the_run_s_own_file(tmp_path: Path) -> None:
 def test_a_run_is_added_once_and_replaced_only_if_asked(tmp_path: Path) -> None:
     ledger.add(tmp_path, RUNS[:2])
     before = (tmp_path / "split.jsonl").read_bytes()
-    assert ledger.add(tmp_path, RUNS[:2]) == []
+    assert ledger.add(tmp_path, RUNS[:2]) == ledger.Added([], [])
     newer = replace(RUNS[0], train_seconds=99.0)
-    assert ledger.add(tmp_path, [newer]) == []
+    assert ledger.add(tmp_path, [newer, RUNS[1]]) == ledger.Added([], [newer.spec])
     assert (tmp_path / "split.jsonl").read_bytes() == before
-    assert ledger.add(tmp_path, [newer], replace=True) == [newer.spec]
+    assert ledger.add(tmp_path, [newer, RUNS[1]], replace=True) == ledger.Added([newer.spec], [])
     assert Store(tmp_path).load(newer.spec) == newer
     assert Store(tmp_path).load(RUNS[1].spec) == RUNS[1]
 
@@ -102,3 +103,53 @@ def test_pictures_are_kept_by_run_and_task(tmp_path: Path) -> None:
     assert store.samples(RUNS[0].spec) == []
     for run, k in zip(RUNS[1:], (10, 20), strict=True):
         assert [int(array[0, 0, 0]) for array in store.samples(run.spec)] == [k + j for j in range(run.spec.tasks)]
+
+
+def test_images_stay_with_the_result_that_they_belong_to(tmp_path: Path) -> None:
+    run, other = RUNS[0], replace(RUNS[0], train_seconds=99.0)
+    images = {k: {f"{run.spec.name}/task{j}": pictures(k) for j in range(run.spec.tasks)} for k in (1, 2)}
+
+    def stored() -> list[int]:
+        return sorted({int(array[0, 0, 0]) for array in Store(tmp_path).samples(run.spec)})
+
+    ledger.add(tmp_path, [run])
+    ledger.add(tmp_path, [run], images[1])  # the same result, now with its images
+    assert stored() == [1]
+    ledger.add(tmp_path, [other], images[2])
+    assert stored() == [1]
+    ledger.add(tmp_path, [other], images[2], replace=True)
+    assert stored() == [2]
+    ledger.add(tmp_path, [run], replace=True)  # its images were not given
+    assert stored() == []
+
+
+def test_one_process_at_a_time_adds_and_removes_what_a_killed_one_left(tmp_path: Path) -> None:
+    ledger.add(tmp_path, RUNS[:1])
+    leftover = tmp_path / ".split.jsonl.0123456789abcdef.tmp"
+    leftover.write_bytes(b"half")
+    handle = acquire(tmp_path / ledger.LEASE)
+    assert handle is not None
+    with pytest.raises(StoreError, match="another process is adding runs"):
+        ledger.add(tmp_path, RUNS[1:])
+    assert leftover.exists()  # it may be that process's
+    release(tmp_path / ledger.LEASE, handle)
+    ledger.add(tmp_path, RUNS[1:])
+    assert len(Store(tmp_path).scan()[0]) == len(RUNS)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["split.jsonl"]
+
+
+@pytest.mark.parametrize("name", ["split.jsonl", "zz.jsonl"])
+def test_two_different_results_of_a_run_are_an_error_and_equal_ones_count_once(tmp_path: Path, name: str) -> None:
+    ledger.add(tmp_path, RUNS)
+    ledger.add(tmp_path / "other", [replace(RUNS[0], train_seconds=99.0)])
+    ledger.add(tmp_path / "same", RUNS[:1])
+    path, second = tmp_path / name, (tmp_path / "other" / "split.jsonl").read_bytes()
+    before = path.read_bytes() if path.exists() else b""
+    path.write_bytes(before + b"\n" + (tmp_path / "same" / "split.jsonl").read_bytes())
+    assert [len(found) for found in Store(tmp_path).scan()] == [3, 0]
+    path.write_bytes(before + second)
+    results, damaged = Store(tmp_path).scan()
+    assert [str(path) in str(error) and "different result" in str(error) for error in damaged] == [True]
+    assert RUNS[0] in results
+    with pytest.raises(DamagedResult, match="nothing was added"):
+        ledger.add(tmp_path, [result_of(specs(4)[3])])

@@ -241,9 +241,6 @@ class Ledger(Operation):
         assert len(ledger.samples(Path("ledger"), OTHER)) == 1
         return NEW if SPEC.name in found else OLD
 
-    def left(self) -> list[str]:
-        return []  # a ledger has no lock: what a killed writer left is not removed by another
-
 
 class DataCache(Operation):
     """A file of a data set, stored in the cache."""

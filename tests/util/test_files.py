@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -43,3 +45,13 @@ def test_what_fails_changes_nothing(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         write_atomic(path, failing)
     assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [("file", "old")]
+
+
+def test_a_full_disk_is_reported_with_the_file_that_was_written(tmp_path: Path) -> None:
+    def full(file: IO[bytes]) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(OSError, match=r"No space left on device: .*a\.bin") as raised:
+        write_atomic(tmp_path / "a.bin", full)
+    assert raised.value.filename == str(tmp_path / "a.bin")
+    assert list(tmp_path.iterdir()) == []

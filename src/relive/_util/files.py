@@ -51,7 +51,9 @@ def write_atomic(
         if check is not None:
             check(temporary)
         os.replace(temporary, path)
-    except BaseException:
+    except BaseException as error:
+        if isinstance(error, OSError) and error.filename is None:  # a full disk: a write does not know its file
+            error.filename = str(path)
         with contextlib.suppress(OSError):  # report the first error
             temporary.unlink(missing_ok=True)
         raise

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from relive._util.errors import InputError
-from relive.cli.console import counted, err, out
+from relive.cli.console import counted, err, note, out
 
 RUNS_DIRS = Annotated[list[Path], typer.Argument(help="Runs directories, or other ledgers.", metavar="RUNS_DIR...")]
 INTO = Annotated[Path, typer.Option(help="The ledger; created if it does not exist.")]
@@ -36,8 +36,12 @@ def command(runs_dirs: RUNS_DIRS, into: INTO, samples: SAMPLES = False, replace:
     from relive.experiments.store import Store
 
     for path in runs_dirs:
+        if path.is_file():
+            raise InputError(f"{path} is a file: give the runs directory or ledger that it is in")
         if not path.is_dir():
             raise InputError(f"there is no runs directory {path}")
+    if into.exists() and not into.is_dir():
+        raise InputError(f"--into {into}: this is a file; a ledger is a directory")
     added, left_out = 0, 0
     for path in runs_dirs:
         store = Store(path)
@@ -50,8 +54,13 @@ def command(runs_dirs: RUNS_DIRS, into: INTO, samples: SAMPLES = False, replace:
             for run in (results if samples else [])
             for k, array in enumerate(store.samples(run.spec))
         }
-        added += len(add(into, results, pictures, replace=replace))
-    files = [path for path in into.iterdir() if path.is_file()]
+        done = add(into, results, pictures, replace=replace)
+        added += len(done.new)
+        if done.other:
+            name = done.other[0].name
+            what = name if len(done.other) == 1 else f"{len(done.other)} runs ({name}, …)"
+            note(f"{into} has another result of {what}, and keeps it; --replace takes the one in {path}")
+    files = [path for path in into.iterdir() if path.is_file() and not path.name.startswith(".")]
     size = sum(path.stat().st_size for path in files) / 1e6
     out.print(f"added     {added} {'run' if added == 1 else 'runs'}")
     out.print(f"ledger    {into}  ({counted(len(files), 'file')}, {size:.1f} MB)")

@@ -2,6 +2,7 @@
 
 ``<protocol>.jsonl`` has one line per run, sorted by name: the contents of its ``result.json``, with the same digest.
 ``samples.npz`` has the images made by generators, by run and task. A store reads a ledger like a runs directory.
+Only one process at a time adds to a ledger.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,21 +21,26 @@ import numpy.typing as npt
 import orjson
 
 from relive._util.errors import ReliveError
-from relive._util.files import write_atomic
+from relive._util.files import acquire, release, write_atomic
 from relive._util.registry import short_name
 from relive.experiments.arrays import read_arrays, write_arrays
 from relive.experiments.resultfile import DamagedResult, StoreError, result_of, signed, to_bytes
 from relive.experiments.spec import RunResult, RunSpec
 
-ENDING, SAMPLES = ".jsonl", "samples.npz"
+ENDING, SAMPLES, LEASE = ".jsonl", "samples.npz", ".lease"
+_LINE = "restore the file, or delete this line and collect the run again"
 
 
 def results(root: Path) -> Mapping[str, RunResult | ReliveError]:
-    """Return each run of a ledger by its name; damaged ones as errors."""
+    """Return each run of a ledger by its name; damaged ones, and second results of a run, as errors."""
     found: dict[str, RunResult | ReliveError] = {}
     for path in sorted(root.glob(f"*{ENDING}")):
         about = path.stat()
-        found |= _read(path, about.st_mtime_ns, about.st_size)
+        for name, run in _read(path, about.st_mtime_ns, about.st_size).items():
+            if found.setdefault(name, run) != run:
+                found[f"{path}, {name}"] = DamagedResult(
+                    f"{path} and another file of the ledger have different results of {name}: delete one of the lines"
+                )
     return found
 
 
@@ -46,11 +54,17 @@ def _lines(path: Path) -> dict[str, RunResult | ReliveError]:
     found: dict[str, RunResult | ReliveError] = {}
     for number, line in enumerate(path.read_bytes().splitlines(), start=1):
         where = f"{path}, line {number},"
+        if not line.strip():
+            continue
         try:
-            result = result_of(_verified(line, where), where)
-            found[result.spec.name] = result
+            run = result_of(_verified(line, where), where, _LINE)
         except (DamagedResult, StoreError) as error:
             found[where] = error
+        else:
+            if found.setdefault(run.spec.name, run) != run:
+                found[where] = DamagedResult(
+                    f"{where} is a second, different result of {run.spec.name}: delete one of the two lines"
+                )
     return found
 
 
@@ -60,9 +74,9 @@ def _verified(line: bytes, where: str) -> dict[str, Any]:
         values: dict[str, Any] = orjson.loads(line)
         stored = values.pop("sha256")
     except (ValueError, KeyError, AttributeError, TypeError) as error:
-        raise DamagedResult(f"{where} is damaged: {error}") from error
+        raise DamagedResult(f"{where} is damaged: {error}; {_LINE}") from error
     if stored != hashlib.sha256(to_bytes(values)).hexdigest():
-        raise DamagedResult(f"{where} is damaged: its digest does not match")
+        raise DamagedResult(f"{where} is damaged: its digest does not match; {_LINE}")
     return values
 
 
@@ -73,14 +87,22 @@ def samples(root: Path, spec: RunSpec) -> list[npt.NDArray[np.uint8]]:
     return [found[name] for name in names if name in found]
 
 
+@dataclass(frozen=True)
+class Added:
+    """The runs that were added to a ledger, and those that were not because it has another result of them."""
+
+    new: list[RunSpec]
+    other: list[RunSpec]
+
+
 def add(
     root: Path,
     runs: Iterable[RunResult],
     pictures: Mapping[str, npt.NDArray[np.uint8]] | None = None,
     *,
     replace: bool = False,
-) -> list[RunSpec]:
-    """Add runs to a ledger, and return which were added.
+) -> Added:
+    """Add runs to a ledger.
 
     Parameters
     ----------
@@ -89,25 +111,56 @@ def add(
     runs
         Finished runs.
     pictures
-        Images made by their generators, by ``<run's name>/task<k>``.
+        Images made by their generators, by ``<run's name>/task<k>``; they stay with the result that they belong to.
     replace
         Whether a run in the ledger is replaced by another result of the same spec.
     """
-    known = results(root)
-    damaged = [error for error in known.values() if not isinstance(error, RunResult)]
-    if damaged:
-        raise DamagedResult("\n".join(map(str, damaged)) + "\nnothing was added")
-    new = [run for run in runs if run.spec.name not in known or (replace and known[run.spec.name] != run)]
     root.mkdir(parents=True, exist_ok=True)
-    for protocol in sorted({short_name(run.spec.protocol) for run in new}):
-        path = root / (protocol + ENDING)
-        kept = {name: run for name, run in known.items() if isinstance(run, RunResult)}
-        kept |= {run.spec.name: run for run in new}
-        mine = [run for _, run in sorted(kept.items()) if short_name(run.spec.protocol) == protocol]
-        write_atomic(path, b"".join(map(_line, mine)), check=_check)
-    if pictures:
-        write_arrays(root / SAMPLES, read_arrays(root / SAMPLES) | dict(pictures))
-    return [run.spec for run in new]
+    with _locked(root):
+        known = results(root)
+        damaged = [error for error in known.values() if not isinstance(error, RunResult)]
+        if damaged:
+            raise DamagedResult("\n".join(map(str, damaged)) + "\nnothing was added")
+        given = {run.spec.name: run for run in runs}
+        other = {name for name, run in given.items() if known.get(name, run) != run}
+        new = {name: run for name, run in given.items() if name not in known or (replace and name in other)}
+        kept_out = other - new.keys()
+        _put_pictures(root, pictures or {}, new.keys(), given.keys() - kept_out)
+        kept = {name: run for name, run in known.items() if isinstance(run, RunResult)} | new
+        for protocol in sorted({short_name(run.spec.protocol) for run in new.values()}):
+            mine = [run for _, run in sorted(kept.items()) if short_name(run.spec.protocol) == protocol]
+            write_atomic(root / (protocol + ENDING), b"".join(map(_line, mine)), check=_check)
+    return Added([run.spec for run in new.values()], [given[name].spec for name in sorted(kept_out)])
+
+
+@contextmanager
+def _locked(root: Path) -> Iterator[None]:
+    """Keep other processes from adding to the ledger, and remove what one that was killed had half-written."""
+    lock = root / LEASE
+    handle = acquire(lock)
+    if handle is None:
+        raise StoreError(f"another process is adding runs to {root}: wait for it, then repeat the command")
+    try:
+        for leftover in (*root.glob(f".*{ENDING}.*.tmp"), *root.glob(f".{SAMPLES}.*.tmp")):
+            leftover.unlink(missing_ok=True)
+        yield
+    finally:
+        release(lock, handle)
+
+
+def _put_pictures(
+    root: Path, pictures: Mapping[str, npt.NDArray[np.uint8]], new: Collection[str], of: Collection[str]
+) -> None:
+    """Store the images of some runs; those that were stored for a result which is now replaced are removed."""
+    stored = read_arrays(root / SAMPLES)
+    wanted = {name: array for name, array in stored.items() if _run_of(name) not in new}
+    wanted |= {name: array for name, array in pictures.items() if _run_of(name) in of}
+    if wanted.keys() != stored.keys() or any(not np.array_equal(array, stored[name]) for name, array in wanted.items()):
+        write_arrays(root / SAMPLES, wanted)
+
+
+def _run_of(picture: str) -> str:
+    return picture.rpartition("/")[0]
 
 
 def _check(path: Path) -> None:

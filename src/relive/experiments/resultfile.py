@@ -60,12 +60,14 @@ def read_result(path: Path) -> RunResult:
     return result_of(read_signed(path), path)
 
 
-def result_of(values: dict[str, Any], where: object) -> RunResult:
-    """Return the result that was stored as these values."""
+_FILE = "move it away to repeat the run, or choose another --runs-dir"
+
+
+def result_of(values: dict[str, Any], where: object, remedy: str = _FILE) -> RunResult:
+    """Return the result that was stored as these values; if it is none, the error says where, and the remedy."""
     try:
         return RunResult.from_json(values)
     except (ReliveError, AttributeError, KeyError, TypeError, ValueError) as error:
         raise StoreError(
-            f"{where} is intact, but from another version of relive ({error}); it is left alone: move it away "
-            "to repeat the run, or choose another --runs-dir"
+            f"{where} is intact, but from another version of relive ({error}); it is left alone: {remedy}"
         ) from error
