@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 import statistics
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.page import put
+from benchmarks.page import put, table_of
 from relive._util.fidelity import AS_RUN
 from relive._util.statistics import mean_and_sem
 from relive.experiments.compare import TESTED_RUNS
@@ -37,6 +37,7 @@ from relive.report.times import Times, read_times
 
 ROOT = Path(__file__).parents[1]
 LEDGER, PAGE = ROOT / "reproduction", ROOT / "docs" / "results.md"
+REPEATS = LEDGER / "repeats"  # a ledger of runs that LEDGER has from other processors
 PAGES = {"choices": ROOT / "docs" / "fidelity.md"}  # parts that are elsewhere
 
 
@@ -62,6 +63,7 @@ def tables(results: list[RunResult]) -> dict[str, str]:
     parts["missing"] = missing(results)
     parts["further"] = further(results)
     parts["choices"] = choices(results)
+    parts["repeats"] = repeats(results, Store(REPEATS).scan()[0])
     return parts
 
 
@@ -75,14 +77,13 @@ def against(table: Comparison, scenario: str, base: str, methods: Sequence[str])
     not, their errors are independent; if so, we assume that they are correlated as ours are.
     """
     title = f"minus {method_title(base)}, same seeds"
-    lines = [["method", title, "correlation over seeds", "in the paper, own seeds", "shared seeds"], ["---"] * 5]
+    lines = [["method", title, "correlation over seeds", "in the paper, own seeds", "shared seeds"]]
     other = table.cells[scenario, base]
     by_seed = {run.spec.seed: 100 * run.average_accuracy for run in other.runs}
     for (where, method), cell in table.cells.items():
         pairs = [(100 * r.average_accuracy, by_seed[r.spec.seed]) for r in cell.runs if r.spec.seed in by_seed]
         if where == scenario and method in methods and method != base and len(pairs) >= TESTED_RUNS:
-            difference, error = mean_and_sem([ours - others for ours, others in pairs])
-            said = f"{difference_text(difference)} ± {error:.2f} (n={len(pairs)})"
+            said = _difference([ours - others for ours, others in pairs])
             a, b = cell.published.sem, other.published.sem
             published = f"{difference_text(cell.published.mean - other.published.mean)} ± {math.hypot(a, b):.2f}"
             shown = shared = ""
@@ -91,12 +92,12 @@ def against(table: Comparison, scenario: str, base: str, methods: Sequence[str])
                 shown = f"{correlation:.2f}".replace("-", "−")
                 shared = f"± {math.sqrt(a * a + b * b - 2 * correlation * a * b):.2f}"
             lines.append([method_title(method), said, shown, published, shared])
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return table_of(*lines)
 
 
 def other_seeds(results: list[RunResult], protocol: str, scenario: str) -> str:
     """Return the methods run with further seeds too, or with the digits that the 2018 code draws, a row per set."""
-    lines = [["method", "seeds", "accuracy (%)", "paper"], ["---"] * 4]
+    lines = [["method", "seeds", "accuracy (%)", "paper"]]
     by_numpy = replace(AS_RUN, class_order="shuffled_by_numpy")
     for method in METHODS:
         sets = []
@@ -112,19 +113,18 @@ def other_seeds(results: list[RunResult], protocol: str, scenario: str) -> str:
                 text = f"{accuracy_text(cell.mean, cell.sem)} (n={cell.n})"
                 sets.append([method_title(method), title, text, accuracy_text(*cell.published)])
         lines += sets if len(sets) > 1 else []
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return table_of(*lines)
 
 
 def beside(tables: list[Comparison]) -> str:
     """Return the cells of methods with settings to choose: a row each, with a column for each table's settings."""
     first = tables[0]
     lines = [["method", "scenario", "paper", *(table.settings.title for table in tables)]]
-    lines.append(["---"] * len(lines[0]))
     for (scenario, method), cell in first.cells.items():
         if (first.protocol, method) in GRIDS:
             name = [method_title(method), SCENARIO_TITLES[scenario], accuracy_text(*cell.published)]
             lines.append(name + [_with_settings(table.cells[scenario, method]) for table in tables])
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return table_of(*lines)
 
 
 def _with_settings(cell: Compared) -> str:
@@ -138,7 +138,7 @@ def _with_settings(cell: Compared) -> str:
 
 def missing(results: list[RunResult]) -> str:
     """Return what has not been run yet of what is planned, and what it would cost; a cell counts in its first table."""
-    lines = [["table", "seeds", "complete cells", "missing runs", "core-hours", "command"], ["---"] * 6]
+    lines = [["table", "seeds", "complete cells", "missing runs", "core-hours", "command"]]
     seconds = defaultdict(list)
     for run in results:
         if run.cpu_seconds and as_in_paper(run.spec, run.spec.settings):
@@ -166,26 +166,51 @@ def missing(results: list[RunResult]) -> str:
         cost = "unknown" if math.isnan(hours) else f"{hours:.1f}"
         title = f"{PROTOCOL_TITLES[protocol]}, {settings.title}"
         lines.append([title, f"1 to {n}", f"{complete} of {cells}", str(left), cost, f"`{' '.join(words)}`"])
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return table_of(*lines)
 
 
 def choices(results: list[RunResult]) -> str:
-    """Return what a single fidelity choice changes: runs that differ in nothing else, seed by seed."""
+    """Return what a single fidelity choice changes, seed by seed, and how many pairs are of one code and processor."""
     as_run = {run.spec: run for run in results if run.spec.fidelity == AS_RUN}
     pairs: dict[tuple[str, ...], list[float]] = defaultdict(list)
+    alike: Counter[tuple[str, ...]] = Counter()
     for run in results:
         changed = {name: value for name, value in vars(run.spec.fidelity).items() if value != getattr(AS_RUN, name)}
         other = as_run.get(replace(run.spec, fidelity=AS_RUN))
         if len(changed) == 1 and other is not None:
             (name, value), spec = changed.popitem(), run.spec
             where = PROTOCOL_TITLES[spec.protocol], method_title(spec.method), SCENARIO_TITLES[spec.scenario]
-            pairs[f"`{name}={value}`", *where].append(100 * (run.average_accuracy - other.average_accuracy))
-    lines = [["choice", "protocol", "method", "scenario", "minus `as_run`, same seeds (points)"], ["---"] * 5]
+            cell: tuple[str, ...] = f"`{name}={value}`", *where
+            pairs[cell].append(100 * (run.average_accuracy - other.average_accuracy))
+            alike[cell] += run.versions == other.versions
+    lines = [
+        ["choice", "protocol", "method", "scenario", "minus `as_run`, same seeds (points)", "same code, processor"]
+    ]
     for cell, differences in sorted(pairs.items()):
-        mean, error = mean_and_sem(differences)
-        spread = "" if error is None else f" ± {error:.2f}"
-        lines.append([*cell, f"{difference_text(mean)}{spread} (n={len(differences)})"])
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+        lines.append([*cell, _difference(differences), f"{alike[cell]} of {len(differences)}"])
+    return table_of(*lines)
+
+
+def repeats(results: list[RunResult], again: list[RunResult]) -> str:
+    """Return how the results of runs differ between processors, and with them between libraries of products."""
+    first = {run.spec.name: run for run in results}
+    pairs: dict[tuple[str, ...], list[float]] = defaultdict(list)
+    for run in (run for run in again if run.spec.name in first):
+        spec, other = run.spec, first[run.spec.name]
+        where = PROTOCOL_TITLES[spec.protocol], method_title(spec.method), SCENARIO_TITLES[spec.scenario]
+        key = *where, other.versions.get("processor", "not known"), run.versions["processor"]
+        pairs[key].append(100 * (run.average_accuracy - other.average_accuracy))
+    lines = [["protocol", "method", "scenario", "first on", "repeated on", "repeated − first (points)", "largest"]]
+    for cell, differences in sorted(pairs.items()):
+        lines.append([*cell, _difference(differences), difference_text(max(differences, key=abs))])
+    return table_of(*lines)
+
+
+def _difference(points: Sequence[float]) -> str:
+    """Format the mean of paired differences."""
+    mean, error = mean_and_sem(points)
+    spread = "" if error is None else f" ± {error:.2f}"
+    return f"{difference_text(mean)}{spread} (n={len(points)})"
 
 
 def further(results: list[RunResult]) -> str:
@@ -201,7 +226,7 @@ def further(results: list[RunResult]) -> str:
             kind = (spec.dataset, spec.protocol, f"{method_title(spec.method)}{encoder}{said}")
             rows[kind][spec.scenario].append(run)
     head = ["data", "protocol", "method", *SCENARIO_TITLES.values(), "published elsewhere", "numbers kept", "CPU time"]
-    lines = [head, ["---"] * len(head)]
+    lines = [head]
     for (dataset, protocol, title), cells in sorted(rows.items()):
         runs = [run for cell in cells.values() for run in cell]
         kept = statistics.median(run.parameters + run.stored_numbers for run in runs)
@@ -217,7 +242,7 @@ def further(results: list[RunResult]) -> str:
                 f"{seconds:.0f} s",
             ]
         )
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return table_of(*lines)
 
 
 def _mean(runs: list[RunResult]) -> str:
@@ -239,7 +264,8 @@ def _published(runs: list[RunResult]) -> str:
 def checked(table: Comparison, times: Times) -> Iterator[str]:
     """Yield the paper's claims as a list, each with what our runs say."""
     for claim in claims(table, times):
-        yield f"- **{claim.title}: {claim.status}.** Here that means: {claim.rule}."
+        basis = f", by {claim.basis}" if claim.basis else ""
+        yield f"- **{claim.title}: {claim.status}{basis}.** Here that means: {claim.rule}."
         yield from (f"  - {part.outcome}: {part.text}" for part in claim.parts)
 
 
@@ -264,7 +290,7 @@ def searches(results: list[RunResult], tuned: Tuned, protocol: str) -> Iterator[
                 f"{method_title(method)}: {SYMBOLS[name]} =",
                 *(settings_text({name: value}).partition(" = ")[2] for value in values),
             ]
-            yield "\n".join("| " + " | ".join(line) + " |" for line in [head, ["---"] * len(head), *lines])
+            yield table_of(head, *lines)
 
 
 def _accuracy(run: RunResult | None, chosen: dict[str, float] | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from relive._util.files import write_atomic
@@ -16,3 +17,14 @@ def put(page: Path, name: str, table: str) -> None:
         sys.exit(f"{page} has no marks for this table: put the lines {begin} and {end} where it belongs")
     before, rest = text.split(begin)
     write_atomic(page, f"{before}{begin}\n\n{table.strip()}\n\n{end}{rest.split(end)[1]}".encode())
+
+
+def table_of(head: Sequence[str], *rows: Sequence[str]) -> str:
+    """Return a table in Markdown.
+
+    >>> print(table_of(["a", "b"], ["1", "2"]))
+    | a | b |
+    | --- | --- |
+    | 1 | 2 |
+    """
+    return "\n".join("| " + " | ".join(line) + " |" for line in (head, ["---"] * len(head), *rows))

@@ -9,12 +9,11 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
 from benchmarks.ledger import further
-from benchmarks.page import put
+from benchmarks.page import put, table_of
 from relive._util.fidelity import CHOICES
 from relive.core.facts import MethodFacts
 from relive.experiments.spec import RunResult
@@ -97,7 +96,7 @@ def _facts(facts: MethodFacts) -> str:
             f"`{name}`: {' or '.join(f'`{value}`' for value in CHOICES[name])}" for name in facts.choices
         )
         rows.append(("[fidelity](../fidelity.md)", f"{choices}. The first is the default"))
-    return table(["", ""], rows)
+    return table_of(["", ""], *rows)
 
 
 def _settings(facts: MethodFacts) -> list[str]:
@@ -107,7 +106,7 @@ def _settings(facts: MethodFacts) -> list[str]:
         (f"`{s.name}`", f"{s.default:g}", f"{s.low:g} to {s.high:g}", s.explain.replace("|", "\\|"))
         for s in facts.settings
     ]
-    return [table(["`--set`", "default", "range", "what it is"], rows)]
+    return [table_of(["`--set`", "default", "range", "what it is"], *rows)]
 
 
 def _numbers(
@@ -126,7 +125,7 @@ def _numbers(
             settings = next(cell.settings for (_, name), cell in default.cells.items() if name == facts.name) or {}
             said = f" ({settings_text(settings)})" if settings else ""
             head = [PROTOCOL_TITLES[protocol], "published", f"here{said}", "", "here, with searched settings"]
-            parts.append(table(head, rows))
+            parts.append(table_of(head, *rows))
     if parts:
         parts.append(
             "Average accuracy (%) over all tasks, mean ± SEM (number of runs); published: 20 runs. "
@@ -153,24 +152,13 @@ def _body(source: str, tree: ast.Module) -> str:
     return "\n".join(source.splitlines()[first.lineno - 1 :]).strip()
 
 
-def table(head: list[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table in Markdown.
-
-    >>> print(table(["a", "b"], [("1", "2")]))
-    | a | b |
-    | --- | --- |
-    | 1 | 2 |
-    """
-    return "\n".join("| " + " | ".join(line) + " |" for line in [head, ["---"] * len(head), *rows])
-
-
 def scenarios() -> str:
     """Return how much the scenario matters: published accuracies on split MNIST."""
     rows = [
         [METHODS[name].title, *(f"{PUBLISHED['split', scenario, name].mean:.2f}" for scenario in SCENARIO_TITLES)]
         for name in SHOWN
     ]
-    return table(["method", *SCENARIO_TITLES.values()], rows)
+    return table_of(["method", *SCENARIO_TITLES.values()], *rows)
 
 
 def main() -> None:

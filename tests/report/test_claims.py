@@ -12,6 +12,7 @@ from relive._util.errors import InputError
 from relive.experiments.spec import SCENARIO_NAMES, RunResult
 from relive.paper.comparison import compare
 from relive.report.claims import Claim, claims
+from relive.report.parts import Part
 from relive.report.times import TIMES, Times, read_times
 from tests.report.fake import paper_like, result_of, spec_of
 
@@ -60,7 +61,7 @@ def test_one_method_that_works_without_replay_refutes_the_first_claim_even_if_ot
     claim = check(cell("class", "si", 80, 81, 82))[Only]
     assert claim.status == "does not hold"
     assert [part.outcome for part in claim.parts].count("open") == 7
-    assert any(part.text == "SI: 81.00 ± 0.58 % [78.52, 83.48] (3 runs)" for part in claim.parts)
+    assert any(part.text == "SI: 81.00 ± 0.58 % [78.52, 83.48] (3 runs; paper 20.04)" for part in claim.parts)
 
 
 def test_regularisation_and_lwf_are_compared_with_fine_tuning_each_other_and_replay() -> None:
@@ -107,7 +108,7 @@ def test_a_difference_must_be_beyond_its_interval() -> None:
     assert check(dgr + three("dgr-distill", 89.5, 91.5, 93.5))[Distill].status == "cannot be said"
     assert check(dgr + three("dgr-distill", 86, 88, 90))[Distill].status == "does not hold"
     part = check(dgr + three("dgr-distill", 92, 94, 96))[Distill].parts[0]
-    assert part.text == "Task-IL: DGR+distill − DGR = +3.00 ± 0.58 points [+0.52, +5.48] (3 seeds)"
+    assert part.text == "Task-IL: DGR+distill − DGR = +3.00 ± 0.58 points [+0.52, +5.48] (3 seeds; paper +0.12)"
 
 
 def test_a_difference_is_taken_seed_by_seed() -> None:
@@ -144,7 +145,7 @@ def test_a_single_run_has_the_published_spread() -> None:
     far = check(cell("class", "dgr", 90) + cell("class", "dgr-distill", 93.9))[Distill].parts[2]
     near = check(cell("class", "dgr", 90) + cell("class", "dgr-distill", 93.7))[Distill].parts[2]
     assert (far.outcome, near.outcome) == ("met", "open")
-    assert far.text.endswith("= +3.90 ± 1.91 points [+0.04, +7.76] (one seed; ± from the spread of the published runs)")
+    assert far.text.endswith("[+0.04, +7.76] (one seed; ± from the spread of the published runs; paper +0.60)")
     # of one method against a threshold: 2.09 times 1.48 points
     far, near = (check(cell("class", "dgr", value))[Well].parts[0] for value in (93.2, 93.0))
     assert (far.outcome, near.outcome) == ("met", "open")
@@ -155,10 +156,10 @@ def test_two_runs_have_the_published_spread_too_divided_by_the_root_of_two() -> 
     assert (
         both[Distill]
         .parts[2]
-        .text.endswith("= +3.00 ± 1.35 points [+0.27, +5.73] (2 seeds; ± from the spread of the published runs)")
+        .text.endswith("[+0.27, +5.73] (2 seeds; ± from the spread of the published runs; paper +0.60)")
     )
     # DGR's 1.48 / √2 = 1.04, and 2.09 times that
-    assert "DGR: 90.00 ± 0.00 % [87.82, 92.18] (2 runs)" in both[Only].parts[0].text
+    assert "DGR: 90.00 ± 0.00 % [87.82, 92.18] (2 runs; paper 91.24)" in both[Only].parts[0].text
 
 
 def test_a_negligible_loss_is_below_a_point() -> None:
@@ -280,7 +281,7 @@ def test_a_difference_that_twenty_runs_do_not_show_is_too_small_to_tell() -> Non
     same = cell("class", "dgr-distill", *[90.0 + e for e in noise])
     claim = check(dgr + better + same)[Distill]
     assert claim.status == "too small to tell"
-    assert "[−0.14, +0.14] (20 seeds), too near to tell" in claim.parts[2].text
+    assert "[−0.14, +0.14] (20 seeds; paper +0.60), too near to tell" in claim.parts[2].text
     assert check(dgr + better + same[:19])[Distill].status == "cannot be said"
 
 
@@ -288,3 +289,19 @@ def test_a_directory_in_place_of_the_times_is_refused(tmp_path: Path) -> None:
     (tmp_path / TIMES).mkdir()
     with pytest.raises(InputError, match="must be a JSON object such as"):
         read_times(tmp_path)
+
+
+def test_a_claim_on_one_or_two_seeds_says_so() -> None:
+    two = [run for run in paper_like("split", 20) if run.spec.method != "rtf" or run.spec.seed < 3]
+    assert {claim.basis for claim in check(paper_like("split", 20))} == {""}
+    assert check(two)[Best].basis == "fewer than 3 seeds"
+    assert check(two)[Distill].basis == ""
+    assert check([])[Best].basis == ""
+
+
+def test_what_is_open_must_have_as_many_runs_as_the_paper_in_every_part() -> None:
+    parts = Part("open", "", 20), Part("open", "", 5)
+    assert [Claim("split", "", "", "", some, 1).status for some in (parts, parts[:1])] == [
+        "cannot be said",
+        "too small to tell",
+    ]

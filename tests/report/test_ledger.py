@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from benchmarks.ledger import LEDGER, PAGE, PAGES, against, beside, choices, missing, other_seeds, tables
+from benchmarks.ledger import LEDGER, PAGE, PAGES, against, beside, choices, missing, other_seeds, repeats, tables
 
 from relive._util.fidelity import AS_RUN, fidelity_of
+from relive.experiments.spec import RunResult
 from relive.experiments.store import Store
 from relive.paper.comparison import compare
 from relive.paper.published import PROTOCOL_NAMES, PUBLISHED
@@ -106,10 +107,24 @@ def test_a_choice_is_compared_with_the_run_that_differs_in_nothing_else() -> Non
     specs = [spec_of("split", "task", "ewc", seed) for seed in (1, 2, 3)]
     runs = [result_of(spec, 0.8) for spec in specs]
     runs += [result_of(replace(spec, fidelity=true), 0.81) for spec in specs[:2]]
+    runs[-1] = replace(runs[-1], versions=runs[-1].versions | {"code": "another"})
     runs += [
         result_of(replace(specs[2], fidelity=both), 0.1),
         result_of(replace(specs[2], iters=9, fidelity=true), 0.2),
     ]
     assert choices(runs).splitlines()[2:] == [
-        "| `fisher_labels=true` | Split MNIST | EWC | Task-IL | +1.00 ± 0.00 (n=2) |"
+        "| `fisher_labels=true` | Split MNIST | EWC | Task-IL | +1.00 ± 0.00 (n=2) | 1 of 2 |"
+    ]
+
+
+def test_a_repeat_is_compared_with_the_same_run_on_its_first_processor() -> None:
+    def on(processor: str, seed: int, accuracy: float) -> RunResult:
+        run = result_of(spec_of("split", "task", "si", seed), accuracy)
+        return replace(run, versions=run.versions | {"processor": processor})
+
+    first = [on("A", 1, 0.80), on("A", 2, 0.90), on("B", 3, 0.50), on("B", 4, 0.1)]
+    again = [on("C", 1, 0.83), on("C", 2, 0.89), on("C", 3, 0.48), on("C", 5, 0.5)]  # nothing to compare the last with
+    assert repeats(first, again).splitlines()[2:] == [
+        "| Split MNIST | SI | Task-IL | A | C | +1.00 ± 2.00 (n=2) | +3.00 |",
+        "| Split MNIST | SI | Task-IL | B | C | −2.00 (n=1) | −2.00 |",
     ]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from relive._util.statistics import ALPHA
-from relive.experiments.compare import OWN_CORE
+from relive.experiments.compare import OWN_CORE, TESTED_RUNS
 from relive.experiments.spec import SCENARIO_NAMES
 from relive.paper.comparison import Comparison
 from relive.paper.published import PROTOCOL_NAMES, RUNS_PER_CELL
@@ -67,6 +67,12 @@ class Claim:
             return "does not hold"
         enough = all(part.n >= RUNS_PER_CELL for part in self.parts if part.outcome == "open")
         return "too small to tell" if enough else "cannot be said"
+
+    @property
+    def basis(self) -> str:
+        """A warning if some part rests on fewer runs than have a spread of their own, else empty."""
+        fewest = min((part.n for part in self.parts if part.n), default=TESTED_RUNS)
+        return f"fewer than {TESTED_RUNS} seeds" if fewest < TESTED_RUNS else ""
 
 
 @dataclass(frozen=True)

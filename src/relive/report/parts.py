@@ -47,7 +47,9 @@ def beyond(cell: Compared, threshold: float, *, above: bool) -> Part:
     outcome = _outcome(excess, error, degrees)
     noise = student_margin(error, degrees)
     interval = f"[{cell.mean - noise:.2f}, {cell.mean + noise:.2f}]"
-    text = f"{title}: {accuracy_text(cell.mean, cell.sem)} % {interval} ({_runs(cell.n)})"
+    text = (
+        f"{title}: {accuracy_text(cell.mean, cell.sem)} % {interval} ({_runs(cell.n)}; paper {cell.published.mean:.2f})"
+    )
     return Part(outcome, text + (f", too near {threshold:g} % to tell" if outcome == "open" else ""), cell.n)
 
 
@@ -71,6 +73,7 @@ def difference(better: Compared, worse: Compared, margin: float) -> Part:
     versus = f"{method_title(better.method)} − {method_title(worse.method)}"
     noise = student_margin(error, degrees)
     interval = f"[{difference_text(mean - noise)}, {difference_text(mean + noise)}]"
+    of += f"; paper {difference_text(better.published.mean - worse.published.mean)}"
     text = f"{title}: {versus} = {difference_text(mean)} ± {error:.2f} points {interval} ({of})"
     return Part(outcome, text + (", too near to tell" if outcome == "open" else ""), len(pairs))
 

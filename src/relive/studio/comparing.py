@@ -77,7 +77,11 @@ class Comparer:
             "tables": [_table(table) for table in report.tables],
             "searches": _searches(results),
             "claims": [
-                {"protocol": style.PROTOCOL_TITLES[c.protocol], "title": c.title, "status": c.status}
+                {
+                    "protocol": style.PROTOCOL_TITLES[c.protocol],
+                    "title": f"{c.title} ({c.basis})" if c.basis else c.title,
+                    "status": c.status,
+                }
                 for c in report.claims
             ],
             "damaged": list(report.damaged),
