@@ -152,6 +152,23 @@ def test_several_values_of_a_setting_are_compared(relive: Command) -> None:
     assert "setting c = '' is not a number" in relive("compare", *words, "--set", "c=2,").err
 
 
+def test_figures_that_cannot_be_written_are_refused_before_anything_runs(relive: Command, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    words = ["--dataset", "digits", "--tasks", "2", "--iters", "3", "--method", "none", "--seeds", "1"]
+    said = relive("compare", *words, "--figures", "file/figures")
+    assert (said.code, "choose another folder with --figures" in said.err) == (2, True)
+    assert not Path("runs").exists()
+    assert "with --output" in relive("report", "--output", "file/report.html").err
+
+
+def test_a_setting_that_no_method_has_is_refused(relive: Command) -> None:
+    assert (
+        "unknown setting 'lamda': none has no settings" in relive("compare", "--method", "none", "--set", "lamda=1").err
+    )
+    said = relive("compare", "--method", "none", "--method", "ewc", "--set", "lamda=1").err
+    assert "unknown setting 'lamda': did you mean 'lam'" in said
+
+
 def test_sizes_are_options_of_run_and_compare(relive: Command) -> None:
     sizes = ("--learning-rate", "0.01", "--hidden", "7", "--batch-size", "5", "--latent", "3")
     words = ("--dataset", "digits", "--iters", "2", "--tasks", "2", *sizes, "-q")

@@ -180,8 +180,12 @@ def test_every_search_that_is_missing_is_named_at_once(relive: Command) -> None:
         (["paper", "--workers", "0"], "workers"),
         (["paper", "--seeds", "0"], "--seeds"),
         (["grid", "--method", "si", "--scenario", "clas"], "did you mean 'class'"),
+        (["paper", "--method", "ncm"], "relive compare takes any method"),
         (["grid", "--method", "lwf"], "lwf has no grid in the paper"),
-        (["grid", "--method", "xdg", "--scenario", "class"], "xdg does not work in scenario 'class'"),
+        (
+            ["grid", "--method", "xdg", "--scenario", "class"],
+            "XdG does not work in scenario 'class': it chooses the gated units by the task",
+        ),
     ],
 )
 def test_bad_input_gets_a_clear_message_and_changes_nothing(
@@ -265,7 +269,10 @@ def test_a_damaged_result_is_not_collected(relive: Command) -> None:
     Store(Path("runs")).save(replace(result, train_seconds=9.0), [])
     said = relive("collect", "runs", "--into", "ledger")
     assert f"ledger has another result of {result.spec.name}, and keeps it; --replace takes the one in runs" in said.err
-    assert "added     1 run\n" in relive("collect", "runs", "--into", "ledger", "--replace").out
+    assert (
+        "replaced  1 run\nknown     1 run, already there\n"
+        in relive("collect", "runs", "--into", "ledger", "--replace").out
+    )
 
 
 def test_a_ledger_is_a_directory_and_so_is_what_it_takes(relive: Command, tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def test_a_run_leaves_its_directory(relive: Command, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({}, "paper: 92.56 ± 0.21 % (mean ± SEM of 20 runs, which differ by 0.9 or so)"),
+        ({}, "paper: 92.56 ± 0.21 % (mean ± SEM of 20 runs; their standard deviation is about 0.9)"),
         ({"seed": 7}, "paper: 92.56 ± 0.21 % (mean ± SEM of 20 runs"),
         ({"iters": 5, "encoder": "conv"}, "differs from the paper (iters=5, encoder=conv), which has 92.56 ± 0.21 %"),
         ({"method": "si", "settings": {"c": 3.0}}, "differs from the paper (c=3), which has 20.04 ± 0.08 %"),

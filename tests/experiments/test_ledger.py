@@ -24,7 +24,7 @@ def pictures(k: int) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
 
 def test_what_was_added_is_read_like_a_runs_directory(tmp_path: Path) -> None:
     added = ledger.add(tmp_path, RUNS)
-    assert added == ledger.Added([run.spec for run in RUNS], [])
+    assert added == ledger.Added(sorted((run.spec for run in RUNS), key=lambda spec: spec.name), [], [], [])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["split.jsonl"]
     results, damaged = Store(tmp_path).scan()
     assert (results, damaged) == (sorted(RUNS, key=lambda run: run.spec.name), [])
@@ -43,11 +43,11 @@ def test_a_line_has_the_digest_of_the_run_s_own_file(tmp_path: Path) -> None:
 def test_a_run_is_added_once_and_replaced_only_if_asked(tmp_path: Path) -> None:
     ledger.add(tmp_path, RUNS[:2])
     before = (tmp_path / "split.jsonl").read_bytes()
-    assert ledger.add(tmp_path, RUNS[:2]) == ledger.Added([], [])
+    assert ledger.add(tmp_path, RUNS[:2]) == ledger.Added([], [], [RUNS[0].spec, RUNS[1].spec], [])
     newer = replace(RUNS[0], train_seconds=99.0)
-    assert ledger.add(tmp_path, [newer, RUNS[1]]) == ledger.Added([], [newer.spec])
+    assert ledger.add(tmp_path, [newer, RUNS[1]]) == ledger.Added([], [], [RUNS[1].spec], [newer.spec])
     assert (tmp_path / "split.jsonl").read_bytes() == before
-    assert ledger.add(tmp_path, [newer, RUNS[1]], replace=True) == ledger.Added([newer.spec], [])
+    assert ledger.add(tmp_path, [newer, RUNS[1]], replace=True) == ledger.Added([], [newer.spec], [RUNS[1].spec], [])
     assert Store(tmp_path).load(newer.spec) == newer
     assert Store(tmp_path).load(RUNS[1].spec) == RUNS[1]
 

@@ -73,7 +73,7 @@ def test_time_has_a_panel_per_scenario_and_a_star_per_mean() -> None:
         9 * 5,
         9 * 5,
     ]  # the mean is a star and a mark in it
-    assert {"DGR+distill", "Offline", "hollow or pale: core shared, or not known"} <= words_of(figure)
+    assert {"DGR+distill", "Offline", "hollow or pale: timing unreliable"} <= words_of(figure)
 
 
 @pytest.mark.parametrize(("share", "hollow"), [(1.0, False), (0.5, True), (None, True)])

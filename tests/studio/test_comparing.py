@@ -44,14 +44,14 @@ def test_comparisons_are_kept_until_runs_or_training_times_change(ledger: Path) 
     assert comparer.everything(2) is not first
     (ledger / TIMES).unlink()
     statuses = {claim["title"]: claim["status"] for claim in comparer.everything(2)["claims"]}
-    assert statuses[HALVED] == "cannot be said"
+    assert statuses[HALVED] == "too few runs to tell"
 
 
 def test_a_damaged_file_of_times_is_named_and_the_rest_is_compared(ledger: Path) -> None:
     (ledger / TIMES).write_text("{")
     found = Comparer(Store(ledger)).everything(1)
     assert any(TIMES in said for said in found["damaged"])
-    assert {c["title"]: c["status"] for c in found["claims"]}[HALVED] == "cannot be said"
+    assert {c["title"]: c["status"] for c in found["claims"]}[HALVED] == "too few runs to tell"
     assert len(found["tables"]) == 1
 
 

@@ -42,7 +42,7 @@ def command(runs_dirs: RUNS_DIRS, into: INTO, samples: SAMPLES = False, replace:
             raise InputError(f"there is no runs directory {path}")
     if into.exists() and not into.is_dir():
         raise InputError(f"--into {into}: this is a file; a ledger is a directory")
-    added, left_out = 0, 0
+    added, replaced, known, left_out = 0, 0, 0, 0
     for path in runs_dirs:
         store = Store(path)
         results, damaged = store.scan()
@@ -55,14 +55,16 @@ def command(runs_dirs: RUNS_DIRS, into: INTO, samples: SAMPLES = False, replace:
             for k, array in enumerate(store.samples(run.spec))
         }
         done = add(into, results, pictures, replace=replace)
-        added += len(done.new)
+        added, replaced, known = added + len(done.new), replaced + len(done.replaced), known + len(done.known)
         if done.other:
             name = done.other[0].name
             what = name if len(done.other) == 1 else f"{len(done.other)} runs ({name}, …)"
             note(f"{into} has another result of {what}, and keeps it; --replace takes the one in {path}")
     files = [path for path in into.iterdir() if path.is_file() and not path.name.startswith(".")]
     size = sum(path.stat().st_size for path in files) / 1e6
-    out.print(f"added     {added} {'run' if added == 1 else 'runs'}")
+    for word, n in (("added", added), ("replaced", replaced), ("known", known)):
+        if n or word == "added":
+            out.print(f"{word:10}{counted(n, 'run')}" + (", already there" if word == "known" else ""))
     out.print(f"ledger    {into}  ({counted(len(files), 'file')}, {size:.1f} MB)")
     if left_out:
         raise typer.Exit(1)

@@ -117,6 +117,8 @@ def command(
         note_left_out(method, scenarios)
     if not specs:
         raise InputError("there is nothing to run: none of the chosen methods works in the chosen scenarios")
+    folder = figures or runs_dir / "figures"
+    sweeping.check_writable("--figures", folder)  # now, not after hours of training
     store = sweeping.make_store(runs_dir, taken_from)
     with sweeping.make_engine(engine, workers, scheduler) as chosen:
         status = sweeping.sweep(specs, chosen, store, data_dir, quiet, snapshots=snapshots)
@@ -128,7 +130,6 @@ def command(
         out.print(own_runs.as_text(group), soft_wrap=False)
     else:
         sys.stdout.write(own_runs.FORMATS[output_format](group))
-    folder = figures or runs_dir / "figures"
     for name, figure in (
         ("compare-time", own_runs.time_figure(group)),
         ("compare-learning", own_runs.learning_figure(group)),
@@ -144,9 +145,12 @@ def settings_of(methods: list[str], given: dict[str, str]) -> dict[str, dict[str
 
     known = {name: method_facts(name).defaults for name in methods}
     values = {name: _values(name, text) for name, text in given.items()}
+    settings = sorted({name for defaults in known.values() for name in defaults})
     for setting in given:
-        if not any(setting in defaults for defaults in known.values()):
-            raise unknown("setting", setting, sorted({name for defaults in known.values() for name in defaults}))
+        if not settings:
+            raise InputError(f"unknown setting {setting!r}: {', '.join(methods)} has no settings")
+        if setting not in settings:
+            raise unknown("setting", setting, settings)
     return {
         name: {setting: values[setting] for setting in values if setting in defaults}
         for name, defaults in known.items()

@@ -11,8 +11,8 @@ from rich.table import Table
 
 from relive.cli import sweeping
 from relive.cli.console import note, out
-from relive.paper.published import GRIDS, PROTOCOL_NAMES
-from relive.report.style import settings_text
+from relive.paper.published import GRID_SEED, GRIDS, PROTOCOL_NAMES
+from relive.report.style import PROTOCOL_TITLES, SCENARIO_TITLES, method_title, settings_text
 
 _SIZES = {cell: prod(map(len, grid.values())) for cell, grid in GRIDS.items()}
 RUNS = {
@@ -51,13 +51,16 @@ def command(
         sweeping.end(sweeping.sweep(specs, chosen_engine, store, data_dir, quiet))
     results = [result for spec in specs if (result := store.load(spec)) is not None]
     chosen = best(results)
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    title = f"{method_title(method)}, {PROTOCOL_TITLES[protocol]}, {SCENARIO_TITLES[scenario]}"
+    table = Table(box=None, pad_edge=False, header_style="bold", title=title, title_justify="left")
     table.add_column("settings")
     table.add_column("average accuracy", justify="right")
+    table.add_column()
     for result in results:
-        mark = " ← chosen" if result is chosen else ""
-        table.add_row(settings_text(result.spec.settings), f"{100 * result.average_accuracy:.2f} %{mark}")
+        mark = "← chosen" if result is chosen else ""
+        table.add_row(settings_text(result.spec.settings), f"{100 * result.average_accuracy:.2f} %", mark)
     out.print(table)
+    out.print(f"one run per value, seed {GRID_SEED}, judged on the test sets, as in the paper")
     for name in at_edge(protocol, method, chosen.spec.settings):
         value = chosen.spec.settings[name]
         note(f"{name} = {value:g} is at the edge of its grid; there may be a better value beyond it")

@@ -10,6 +10,7 @@ import typer
 from relive._util.errors import InputError, unknown
 from relive.cli import sweeping
 from relive.experiments.spec import SCENARIO_NAMES
+from relive.paper.comparison import METHODS
 from relive.paper.published import FIRST_SEED, GRIDS, PROTOCOL_NAMES, PUBLISHED
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ relive paper --later --scenario task --method ewc
 """
 
 SCENARIOS = Annotated[list[str] | None, typer.Option(help="Only this scenario. Repeatable.")]
-METHODS = Annotated[list[str] | None, typer.Option(help="Only this method. Repeatable.")]
+METHOD = Annotated[list[str] | None, typer.Option(help="Only this method. Repeatable.")]
 SEEDS = Annotated[int, typer.Option(help="Runs per cell, with seeds 1, 2, …", min=1)]
 TUNED = Annotated[bool, typer.Option("--tuned", help="Use the settings that `relive grid` chose.")]
 LATER = Annotated[bool, typer.Option("--later", help="Use the settings of the authors' later report.")]
@@ -39,7 +40,7 @@ LATER = Annotated[bool, typer.Option("--later", help="Use the settings of the au
 def command(
     protocol: Annotated[str, typer.Option(help="split or permuted.")] = "split",
     scenario: SCENARIOS = None,
-    method: METHODS = None,
+    method: METHOD = None,
     seeds: SEEDS = 20,
     tuned: TUNED = False,
     later: LATER = False,
@@ -59,7 +60,10 @@ def command(
 
     if protocol not in PROTOCOL_NAMES:
         raise unknown("protocol of the paper", protocol, PROTOCOL_NAMES)
-    methods = method or list(dict.fromkeys(name for _, _, name in PUBLISHED))
+    methods = method or list(METHODS)
+    for name in methods:
+        if name not in METHODS:
+            raise InputError(f"{unknown('method of the paper', name, METHODS)}. relive compare takes any method")
     check_options(tuned, later)
     store = sweeping.make_store(runs_dir, taken_from)
     chosen_seeds = range(FIRST_SEED, FIRST_SEED + seeds)

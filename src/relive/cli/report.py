@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from relive._util.errors import InputError
-from relive.cli.console import out
+from relive.cli.console import counted, err, out
+from relive.cli.sweeping import check_writable
 from relive.cli.table import RUNS_DIR, whole_results
 
 OUTPUT = Annotated[Path, typer.Option(help="The page to write; its figures go into the folder figures/ next to it.")]
@@ -31,7 +32,9 @@ def command(runs_dir: RUNS_DIR = Path("runs"), output: OUTPUT = Path("report.htm
 
     if output.is_dir():
         raise InputError(f"output = {output} is a directory: name the page, e.g. {output / 'report.html'}")
+    check_writable("--output", output.parent)
     results, damaged = whole_results(Store(runs_dir))
+    err.print(f"drawing the figures of {counted(len(results), 'run')} …")
     explanations, times = read_explanations(runs_dir), read_times(runs_dir)
     report = Report(runs_dir, results, tuned_of(results), explanations, damaged, times)
     written = write(report, output, data_dir)

@@ -289,10 +289,10 @@ def _show(result: RunResult, directory: Path) -> None:
     out.print(Text.assemble((average, "bold"), _published(spec)))
     forgetting, transfer = round(100 * result.forgetting, 2) + 0.0, round(100 * result.backward_transfer, 2) + 0.0
     changes = f"forgetting {forgetting:.2f} points, backward transfer {transfer:+.2f} points".replace("-", "−")
-    more = "more number" if result.parameters else "number"
+    besides = counted(result.stored_numbers, "other number") if result.stored_numbers else "nothing else"
     out.print(
         f"{changes}, trained in {result.train_seconds:.0f} s, {counted(result.parameters, 'parameter')}, "
-        f"{counted(result.stored_numbers, more)} kept from task to task"
+        f"{besides} kept between tasks"
     )
     out.print(f"run       {directory}")
     for picture in sorted(directory.glob("*.png")):
@@ -310,9 +310,8 @@ def _published(spec: RunSpec) -> str:
         elsewhere = FURTHER.get((spec.protocol, spec.scenario, spec.method))
         return f"published: {elsewhere.mean:.2f} % ({elsewhere.reference})" if elsewhere else ""
     spread = cell.sem * math.sqrt(RUNS_PER_CELL)
-    published = (
-        f"{cell.mean:.2f} ± {cell.sem:.2f} % (mean ± SEM of {RUNS_PER_CELL} runs, which differ by {spread:.1f} or so)"
-    )
+    runs = f"mean ± SEM of {RUNS_PER_CELL} runs; their standard deviation is about {spread:.1f}"
+    published = f"{cell.mean:.2f} ± {cell.sem:.2f} % ({runs})"
     preset = make_spec(spec.protocol, spec.scenario, spec.method, seed=spec.seed).to_json()
     mine = spec.to_json()
     changed = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -58,6 +59,15 @@ def make_engine(name: str, workers: int | None, scheduler: str | None) -> Engine
         logger = logging.getLogger(speaker)
         logger.handlers, logger.propagate = [logging.NullHandler()], False
     return DaskEngine(scheduler)
+
+
+def check_writable(option: str, folder: Path) -> None:
+    """Refuse a folder that cannot be written to, before any work; it is not created."""
+    place = folder
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    if not place.is_dir() or not os.access(place, os.W_OK):
+        raise InputError(f"cannot write to {folder}: choose another folder with {option}")
 
 
 def make_store(runs_dir: Path, taken_from: list[Path] | None) -> Store:

@@ -89,9 +89,21 @@ def samples(root: Path, spec: RunSpec) -> list[npt.NDArray[np.uint8]]:
 
 @dataclass(frozen=True)
 class Added:
-    """The runs that were added to a ledger, and those that were not because it has another result of them."""
+    """What became of the runs for a ledger.
+
+    Attributes
+    ----------
+    new, replaced
+        Those that were added, and those that took the place of another result.
+    known
+        Those that the ledger already had.
+    other
+        Those that were left out, since the ledger has another result of them.
+    """
 
     new: list[RunSpec]
+    replaced: list[RunSpec]
+    known: list[RunSpec]
     other: list[RunSpec]
 
 
@@ -123,14 +135,19 @@ def add(
             raise DamagedResult("\n".join(map(str, damaged)) + "\nnothing was added")
         given = {run.spec.name: run for run in runs}
         other = {name for name, run in given.items() if known.get(name, run) != run}
-        new = {name: run for name, run in given.items() if name not in known or (replace and name in other)}
-        kept_out = other - new.keys()
-        _put_pictures(root, pictures or {}, new.keys(), given.keys() - kept_out)
-        kept = {name: run for name, run in known.items() if isinstance(run, RunResult)} | new
-        for protocol in sorted({short_name(run.spec.protocol) for run in new.values()}):
+        taken = given.keys() - known.keys() | (other if replace else set())
+        _put_pictures(root, pictures or {}, taken, given.keys() - (other - taken))
+        kept = {name: run for name, run in known.items() if isinstance(run, RunResult)}
+        kept |= {name: given[name] for name in taken}
+        for protocol in sorted({short_name(given[name].spec.protocol) for name in taken}):
             mine = [run for _, run in sorted(kept.items()) if short_name(run.spec.protocol) == protocol]
             write_atomic(root / (protocol + ENDING), b"".join(map(_line, mine)), check=_check)
-    return Added([run.spec for run in new.values()], [given[name].spec for name in sorted(kept_out)])
+
+    def specs(names: Collection[str]) -> list[RunSpec]:
+        return [given[name].spec for name in sorted(names)]
+
+    present = given.keys() & known.keys()
+    return Added(specs(given.keys() - known.keys()), specs(other & taken), specs(present - other), specs(other - taken))
 
 
 @contextmanager

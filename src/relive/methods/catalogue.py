@@ -293,7 +293,7 @@ METHODS = Registry(
             use_when="for a small model, and on features of a frozen network; with `noise` it can hide single samples",
             not_when="if classes are not linearly separable in the given features",
             colour="#2f7f86",
-            marker="*",
+            marker="$S$",
         ),
         MethodFacts(
             "analytic",

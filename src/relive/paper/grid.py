@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from relive._util.errors import InputError, unknown
 from relive.experiments.spec import RunSpec
 from relive.experiments.sweep import specs_of
+from relive.methods import method_facts
 from relive.paper.published import GRID_SEED, GRIDS, NOTHING_BEYOND, PROTOCOL_NAMES
 
 
@@ -26,7 +27,7 @@ def grid_specs(protocol: str, scenario: str, method: str) -> list[RunSpec]:
         )
     specs = specs_of([protocol], [scenario], [method], [GRID_SEED], GRIDS[protocol, method])
     if not specs:
-        raise InputError(f"{method} does not work in scenario {scenario!r}")
+        method_facts(method).check_scenario(scenario)
     return specs
 
 

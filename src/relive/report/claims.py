@@ -2,7 +2,7 @@
 
 A claim is made of parts, one per scenario or method, which are met, not met, or open. A claim holds if enough of them
 are met, and does not hold if too many are not. Otherwise its difference is too small to tell, if what is open has as
-many runs as the paper's cells, and nothing can be said if it has fewer.
+many runs as the paper's cells, and if it has fewer, they are too few to tell.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from relive.report.parts import Part, beyond, difference, missing, time_ratio
 from relive.report.style import SCENARIO_TITLES
 from relive.report.times import Times
 
-Status = Literal["holds", "does not hold", "too small to tell", "cannot be said"]
+Status = Literal["holds", "does not hold", "too small to tell", "too few runs to tell"]
 
 REPLAY = ("dgr", "dgr-distill", "rtf")
 OTHERS = ("none", "ewc", "online-ewc", "si", "lwf")
@@ -66,11 +66,13 @@ class Claim:
         if len(outcomes) - outcomes.count("not met") < self.needed:
             return "does not hold"
         enough = all(part.n >= RUNS_PER_CELL for part in self.parts if part.outcome == "open")
-        return "too small to tell" if enough else "cannot be said"
+        return "too small to tell" if enough else "too few runs to tell"
 
     @property
     def basis(self) -> str:
-        """A warning if some part rests on fewer runs than have a spread of their own, else empty."""
+        """A warning if a decided claim has parts that rest on too few runs for a spread of their own, else empty."""
+        if self.status not in ("holds", "does not hold"):
+            return ""
         fewest = min((part.n for part in self.parts if part.n), default=TESTED_RUNS)
         return f"fewer than {TESTED_RUNS} seeds" if fewest < TESTED_RUNS else ""
 

@@ -125,9 +125,9 @@ def draw_times(axis: Axes, cells: Sequence[Compared | Entry], colours: Sequence[
     if cells:
         axis.set_xscale("log")
         low, high = axis.get_xlim()
-        axis.xaxis.set_major_locator(
-            LogLocator(subs=(1, 2, 5)) if high >= 10 * low else MaxNLocator(5, steps=[1, 2, 5])
-        )
+        decades = math.log10(high / low)
+        between = (1, 2, 5) if decades < 2 else (1, 3) if decades < 4 else (1,)  # numbers must not touch
+        axis.xaxis.set_major_locator(LogLocator(subs=between) if decades >= 1 else MaxNLocator(5, steps=[1, 2, 5]))
         axis.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
         axis.xaxis.set_minor_locator(NullLocator())
     else:
@@ -147,8 +147,8 @@ def _scatter(axis: Axes, cell: Compared | Entry, colour: str) -> None:
         filled = MarkerStyle(marker).is_filled()  # a cross, for one, has no inside: matplotlib draws it by its face
         face = colour if is_quiet(run) or not filled else "none"
         edge: dict[str, Any] = {"edgecolor": colour} if filled else {}
-        alpha = 0.65 if is_quiet(run) or filled else 0.25
-        axis.scatter(x, y, s=22, marker=marker, facecolor=face, alpha=alpha, linewidth=1, **edge)
+        alpha = 0.65 if is_quiet(run) or filled else 0.4
+        axis.scatter(x, y, s=22, marker=marker, facecolor=face, alpha=alpha, linewidth=1 if filled else 1.5, **edge)
     if cell.n < 2:
         return
     quiet = [run for run in cell.runs if is_quiet(run)]
@@ -172,7 +172,7 @@ def legend_marks(names: Iterable[tuple[str, str, str]]) -> list[Line2D]:
     return [
         *handles,
         mark("*", GREY, "star: mean of the runs", 12),
-        mark("o", GREY, "hollow or pale: core shared, or not known", hollow=True),
+        mark("o", GREY, "hollow or pale: timing unreliable", hollow=True),
     ]
 
 

@@ -47,7 +47,7 @@ SPARE_COLOURS = (
     "#e6d400",
     "#ff8a80",
 )
-SPARE_MARKERS = ("8", "H", "1", "2", "3", "4", "+", "x", "|", "_", ".", "p", "*", "d")
+SPARE_MARKERS = ("p", "d", "8", "H", "+", "x", "1", "2", "3", "4", "|", "_")
 TASK_COLOUR_MAP, TASK_COLOUR_RANGE = "viridis", (0.0, 0.88)  # tasks have an order, and so have these colours
 ACCURACY_COLOUR_MAP = "cividis"
 LINE_STYLES: tuple[Literal["-", "--", "-.", ":"], ...] = ("-", "--", "-.", ":")
