@@ -111,7 +111,7 @@ def scenarios() -> Figure:
         _blank(axis)
         axis.text(5, 9.4, title, ha="center", fontsize=13, weight="bold", color=INK)
         axis.imshow(samples[3], cmap="gray_r", extent=(3.9, 6.1, 6.3, 8.5), zorder=2)
-        _box(axis, 5, 5.2, f"given with it: {given}", BOX)
+        _box(axis, 5, 5.2, f"also given: {given}", BOX)
         _box(axis, 5, 3.2, asked, BOX)
         _box(axis, 5, 1.0, f"answer: {answer}", ANSWER, weight="bold")
         for y in (4.45, 1.9):

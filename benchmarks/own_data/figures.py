@@ -34,7 +34,7 @@ def figure(table: Cells, measure: str, label: str) -> Figure:
     axis.set_xlabel(f"{label}, geometric mean over {len(fair)} courses")
     axis.set_ylabel("mean accuracy (%)")
     axis.spines[["top", "right"]].set_visible(False)
-    axis.margins(0.08)
+    axis.margins(0.14, 0.08)
     for family, colour in COLOURS.items():
         mine = [points[name] for name in points if LEARNERS[name].family == family]
         axis.scatter([x for x, _ in mine], [y for _, y in mine], c=colour, marker=MARKS[family], s=30, label=family)
@@ -46,15 +46,17 @@ def figure(table: Cells, measure: str, label: str) -> Figure:
 
 
 def write_names(axis: Axes, points: dict[str, tuple[float, float]], edge: Sequence[tuple[float, float]]) -> None:
-    """Write every point's name next to it, where it covers no other name, no point and not the front."""
+    """Write every point's name next to it, where it covers no other name, line to a name, point, and not the front."""
     drawn = axis.get_figure(root=True)
     assert drawn is not None
     drawn.draw_without_rendering()  # lays it out, so that positions in pixels are known
     pixels = {name: axis.transData.transform(point) for name, point in points.items()}
-    taken = [Bbox.from_bounds(x - 4, y - 4, 8, 8) for x, y in pixels.values()]
+    marks = {name: Bbox.from_bounds(x - 4, y - 4, 8, 8) for name, (x, y) in pixels.items()}
+    taken = list(marks.values())
     corners = [axis.transData.transform(point) for point in edge]
     for (x, y), (right, top) in itertools.pairwise(corners):
         taken += [Bbox([[x, y - 1], [right, y + 1]]), Bbox([[right - 1, y], [right + 1, top]])]
+    written: list[Bbox] = []  # names, and the lines from points to them
     for name in sorted(points, key=lambda name: -points[name][1]):
         text = axis.annotate(
             name.removeprefix(f"{WHOLE}: "),
@@ -65,15 +67,33 @@ def write_names(axis: Axes, points: dict[str, tuple[float, float]], edge: Sequen
             color=COLOURS[LEARNERS[name].family],
             arrowprops={"arrowstyle": "-", "color": "0.75", "linewidth": 0.5, "shrinkA": 0, "shrinkB": 3},
         )
+        crossed = [*written, *(mark for other, mark in marks.items() if not mark.overlaps(marks[name]))]
         for dx, dy in AROUND:
             text.set_position((dx, dy))
             text.set_horizontalalignment("left" if dx > 2 else "right" if dx < -2 else "center")
             text.set_verticalalignment("bottom" if dy > 5 else "top" if dy < -5 else "center")
             text.get_window_extent()  # puts the text in its place
             box = Text.get_window_extent(text)  # without the line to its point
-            if axis.bbox.x0 <= box.x0 and box.x1 <= drawn.bbox.x1 and not any(box.overlaps(other) for other in taken):
+            line = line_to(box, *pixels[name])
+            inside = axis.bbox.x0 <= box.x0 and box.x1 <= drawn.bbox.x1
+            clear = not any(box.overlaps(other) for other in taken)
+            if inside and clear and not any(dot.overlaps(other) for dot in line for other in crossed):
                 break
-        taken.append(box)
+        taken += [box, *line]
+        written += [box, *line]
+
+
+def line_to(box: Bbox, x: float, y: float) -> list[Bbox]:
+    """Return the line from a point to the middle of a box, as far as the box, in dots.
+
+    >>> [tuple(map(float, dot.p0)) for dot in line_to(Bbox([[8, -1], [16, 1]]), 0, 0)]
+    [(4.0, 0.0)]
+    """
+    to_x, to_y = (box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2
+    steps = max(1, round(math.hypot(to_x - x, to_y - y) / 4))
+    along = ((x + (to_x - x) * k / steps, y + (to_y - y) * k / steps) for k in range(1, steps))
+    dots = [Bbox([[a, b], [a, b]]) for a, b in along]
+    return [dot for dot in dots if not dot.overlaps(box)]
 
 
 def front(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:

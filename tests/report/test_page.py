@@ -294,7 +294,7 @@ def test_runs_of_ones_own_stand_side_by_side_and_nothing_is_said_of_the_paper(tm
     assert "Runs side by side" in shown
     assert "82.00 ± 0.58" in shown
     assert "None − RtF" in shown
-    for word in ("of 28", "The paper’s claims, checked", "The paper beside this machine"):
+    for word in ("of 28", "The paper’s claims, checked", "The paper’s results, run again"):
         assert word not in shown
     both = page_of(report_of([*runs, result_of(spec_of(seed=2), 0.9)], tmp_path)).text
     assert both.index("Your runs, side by side") < both.index("The paper’s claims, checked")
@@ -307,7 +307,7 @@ def test_runs_that_are_in_no_cell_of_the_paper_are_one_s_own(tmp_path: Path) -> 
     shown = page_of(report_of(runs, tmp_path)).text
     assert "Runs side by side" in shown
     assert "c = 7" in shown
-    for word in ("of 28", "The paper’s claims, checked", "The paper beside this machine"):
+    for word in ("of 28", "The paper’s claims, checked", "The paper’s results, run again"):
         assert word not in shown
 
 
@@ -319,7 +319,7 @@ def test_a_run_that_is_in_no_table_has_its_true_reason(tmp_path: Path) -> None:
     assert (
         "1 run is in none of the tables (a seed that is counted already, run with another number of threads)" in shown
     )
-    assert "1 run is in none of the tables (settings of none of the tables)" in shown
+    assert "1 run is in none of the tables (with settings that no table has)" in shown
 
 
 def test_the_page_names_the_methods_that_keep_data(tmp_path: Path) -> None:

@@ -217,7 +217,7 @@ def render(report: Report, drawn: Sequence[Drawn], svg: Mapping[str, str]) -> st
         keepers=[name for method, name in names.items() if style.keeps_data(method)],
         scenarios=SCENARIO_NAMES,
         presets=PRESETS,
-        fidelity=AS_RUN.to_json(),
+        fidelity=vars(AS_RUN),
         relive_version=version("relive"),
         summaries=[_summary(table) for table in report.tables],
         departures={id(table): _departures(table, report.explanations) for table in report.tables},
@@ -319,7 +319,7 @@ def _why_other(spec: RunSpec) -> str:
         if (spec.protocol, spec.scenario, spec.method) not in PUBLISHED:
             return "the paper has no such cell"
         if dict(spec.settings) != preset_settings(spec.protocol, spec.method):
-            return "settings of none of the tables"
+            return "with settings that no table has"
         if spec.seed == IN_ORDER.get(spec.protocol):
             return "the one seed that keeps the digits in order"
         if spec.seed == GRID_SEED:

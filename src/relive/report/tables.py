@@ -39,11 +39,15 @@ def accuracy_text(mean: float | None, sem: float | None) -> str:
 
     >>> accuracy_text(99.661, 0.03), accuracy_text(91.1, None), accuracy_text(97.31, 0.0042)
     ('99.66 ± 0.03', '91.10', '97.31 ± 0.004')
+    >>> accuracy_text(67.68, 1e-5)
+    '67.68 ± <0.001'
     """
     if mean is None:
         return "missing"
     if sem is None:
         return f"{mean:.2f}"
+    if 0 < sem < 0.0005:
+        return f"{mean:.2f} ± <0.001"
     return f"{mean:.2f} ± {sem:.3f}" if 0 < sem < 0.01 else f"{mean:.2f} ± {sem:.2f}"
 
 
