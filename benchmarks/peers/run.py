@@ -1,6 +1,7 @@
 """Other libraries and relive on the same tasks: ``python -m benchmarks.peers.run``, in the environment of setup.sh.
 
-Everything goes to ``reproduction/peers.json``; ``docs`` writes the tables of ``docs/peers.md`` from it.
+Everything goes to ``reproduction/peers.json``; ``docs`` writes the tables of ``docs/peers.md`` from it and from the
+ledger, which has relive's runs of the same seeds.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ from relive import load_data, make_spec, tasks_of
 from relive.experiments.store import Store
 
 ROOT = Path(__file__).parents[2]
-RESULTS = ROOT / "reproduction" / "peers.json"
+LEDGER = ROOT / "reproduction"
+RESULTS = LEDGER / "peers.json"
 DOCS = ROOT / "docs" / "peers.md"
 N_TASKS, ITERATIONS, SEEDS = 5, 2000, (1, 2, 3)
 
@@ -168,24 +170,21 @@ def accuracy(scenario: str, methods: Sequence[str], seeds: Sequence[int]) -> Non
         print(f"{scenario} {method} seed {seed}: {run['average_accuracy']:.4f} in {run['seconds']} s", flush=True)
 
 
-def ours(directory: Path) -> None:
-    """Copy relive's finished runs of the same cells from a runs directory."""
-    results = {result.spec.name: result for result in Store(directory).scan()[0]}
+def ours() -> list[dict[str, Any]]:
+    """Return relive's runs of the same cells, from the ledger."""
+    results = {result.spec.name: result for result in Store(LEDGER).scan()[0]}
     found = []
     for scenario, method, seed in itertools.product(("class", "task"), OURS, SEEDS):
         result = results[make_spec("split", scenario, method, seed=seed).name]
-        found.append(
-            {
-                "library": "relive",
-                "method": method,
-                "scenario": scenario,
-                "seed": seed,
-                "iterations": result.spec.iters,
-                "accuracies": list(result.accuracy_matrix[-1]),
-                "average_accuracy": result.average_accuracy,
-            }
-        )
-    add(found)
+        run = {"library": "relive", "method": method, "scenario": scenario, "seed": seed}
+        found.append(run | {"average_accuracy": result.average_accuracy})
+    return found
+
+
+def everything() -> dict[str, Any]:
+    """Return the stored results together with relive's runs."""
+    found = read()
+    return found | {"runs": [*found["runs"], *ours()]}
 
 
 # ---- speed, memory, lines ----------------------------------------------------------------------------------------
@@ -275,7 +274,7 @@ def docs() -> None:
     """Write the tables into the page."""
     from benchmarks.peers.tables import tables
 
-    put(DOCS, "tables", tables(read()))
+    put(DOCS, "tables", tables(everything()))
 
 
 def main() -> None:
@@ -291,8 +290,6 @@ def main() -> None:
     command.add_argument("--scenario", choices=("class", "task"), default="class")
     command.add_argument("--methods", nargs="+", default=list(METHODS))
     command.add_argument("--seeds", nargs="+", type=int, default=SEEDS)
-    command = commands.add_parser("ours", help="copy relive's runs of the same cells")
-    command.add_argument("--runs-dir", type=Path, default=ROOT / "reproduction")
     command = commands.add_parser("turns", help="time iterations of both alternately")
     command.add_argument("--repeats", type=int, default=3)
     command.add_argument("--rounds", type=int, default=4)
@@ -307,8 +304,6 @@ def main() -> None:
         print(json.dumps(found))
     elif options.command == "accuracy":
         accuracy(options.scenario, options.methods, options.seeds)
-    elif options.command == "ours":
-        ours(options.runs_dir)
     elif options.command == "turns":
         turns(options.repeats, options.rounds, options.size)
     else:
