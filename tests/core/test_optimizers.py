@@ -105,6 +105,33 @@ def test_an_optimizer_goes_on_from_its_state_and_with_more_rows(kind: type[Optim
     assert large[4:].abs().min() > 0
 
 
+class _NoStep(Optimizer):
+    name = "no-step"
+
+
+class _NoName(SGD):
+    name = None  # type: ignore[assignment]
+
+
+class _TwoArguments(SGD):
+    def __init__(self, parameters: list[torch.Tensor], rate: float) -> None:
+        super().__init__(parameters, rate)
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        (_NoStep, "optimizer _NoStep must extend relive.core.optimizers.Optimizer, with a text `name` and a"),
+        (_NoName, "optimizer _NoName must extend"),
+        (torch.optim.SGD, "optimizer SGD must extend"),
+        (_TwoArguments, r"_TwoArguments must be created from \(parameters, rate, fidelity\)"),
+    ],
+)
+def test_a_class_that_is_no_optimizer_is_refused_before_it_is_used(kind: type, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        optimizer_factory(kind)
+
+
 def test_one_that_is_not_there_is_named() -> None:
     with pytest.raises(InputError, match=r"unknown optimizer 'sdg'.*sgd"):
         optimizer_factory("sdg")

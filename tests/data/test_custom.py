@@ -137,6 +137,7 @@ def pair(): return x, y
 def four(): return x, y, x[:2], y[:2]
 def whole(): return Dataset("any", x, (y - 3) // 2, x, (y - 3) // 2, classes=("three", "five"))
 def nothing(): return None
+def ragged(): return [x[:2], x[:3]], [0, 1]
 def needs(path): return x, y
 def lonely(): return Dataset("any", x, y * 0, x, y * 0)
 def gap(): return Dataset("any", x, y, x, y)
@@ -163,6 +164,7 @@ def test_a_function_that_loads(tmp_path: Path, function: str, classes: tuple[str
     ("function", "message"),
     [
         ("nothing", "returned NoneType: a loader must return X and y"),
+        ("ragged", "X of .*mine.py:ragged is not an array: its parts have different shapes"),
         ("needs", "must be a function without arguments"),
         ("NUMBER", "is 3: a loader must be a function"),
         ("lonely", "has one class, '0': at least 2"),

@@ -260,6 +260,8 @@ def test_only_pictures_are_rotated() -> None:
 
 
 OWN = """
+from dataclasses import replace
+
 from relive import Protocol
 from relive.data.protocols import transformed
 
@@ -269,6 +271,18 @@ def make(data, n_tasks, seed, fidelity):
 def too_few(data, n_tasks, seed, fidelity):
     return make(data, n_tasks - 1, seed, fidelity)
 
+def spoil(spoilt):
+    def made(data, n_tasks, seed, fidelity):
+        first, second, last = make(data, n_tasks, seed, fidelity)
+        return [first, second, replace(last, test=spoilt(last.test))]
+
+    return Protocol("spoilt", made)
+
+NOTHING = Protocol("nothing", lambda data, n_tasks, seed, fidelity: None)
+EMPTY = spoil(lambda test: test.take(slice(0)))
+ABOVE = spoil(lambda test: replace(test, labels=test.labels + 1))
+BELOW = spoil(lambda test: replace(test, labels=test.labels - 1))
+WIDER = spoil(lambda test: replace(test, transform=lambda x: x.repeat(1, 2)))
 ROLLED = Protocol("rolled", make, title="Rolled", preset={"tasks": 3})
 SHORT = Protocol("short", too_few)
 WRONG = Protocol("wrong", make, preset={"units": 3})
@@ -291,7 +305,12 @@ def test_a_protocol_of_one_s_own(tmp_path: Path) -> None:
     [
         ("make", "a protocol must be a relive.Protocol"),
         ("SHORT", "protocol short made 2 tasks instead of 3"),
-        ("NONE", "has no 'NONE'; it has: make, too_few, ROLLED, SHORT, WRONG"),
+        ("NONE", "has no 'NONE'; it has: make, too_few, spoil, NOTHING, EMPTY, ABOVE, BELOW, WIDER, ROLLED, SHORT, WR"),
+        ("NOTHING", "protocol nothing made None: it must return a list of relive.Task"),
+        ("EMPTY", "protocol spoilt, task 3 of 3: test has no rows"),
+        ("ABOVE", "test has labels from 1 to [0-9]*, but they are positions within the task's"),
+        ("BELOW", "test has labels from -1 to "),
+        ("WIDER", "test has [0-9]* numbers per row, but [0-9]* are expected"),
     ],
 )
 def test_what_is_no_protocol(tmp_path: Path, name: str, message: str) -> None:

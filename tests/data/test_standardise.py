@@ -23,7 +23,7 @@ def features(shape: tuple[int, ...] = (5,), seed: int = 0) -> Dataset:
     y = np.tile(np.arange(N_CLASSES), PER_CLASS)
     x = rng.normal(size=(N_CLASSES, *shape))[y] * 30 + rng.normal(size=(len(y), *shape))
     x.reshape(len(y), -1)[:, 0] += 1e9
-    return Dataset("mine", x, y, x[::2] + 0.5, y[::2])
+    return Dataset("mine", x, y, x[: len(y) // 2] + 0.5, y[: len(y) // 2])
 
 
 def flat(x: Any) -> Any:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
+from relive._util.errors import InputError
 from relive._util.registry import Entry, Registry
 
 if TYPE_CHECKING:
@@ -34,4 +36,23 @@ def optimizer_factory(optimizer: str | OptimizerFactory) -> OptimizerFactory:
     'SGD'
     """
     made: OptimizerFactory = OPTIMIZERS.find(optimizer)
+    if isinstance(made, type):
+        _check_class(made)
     return made
+
+
+def _check_class(made: type) -> None:
+    """Refuse a class that cannot be used as an optimizer, before it is."""
+    from relive.core.optimizers import Optimizer
+
+    if not issubclass(made, Optimizer) or inspect.isabstract(made) or not isinstance(getattr(made, "name", None), str):
+        raise InputError(
+            f"optimizer {made.__name__} must extend relive.core.optimizers.Optimizer, with a text `name` and a "
+            "function `step`"
+        )
+    try:
+        inspect.signature(made).bind([], 0.0, None)
+    except TypeError as error:
+        raise InputError(
+            f"optimizer {made.__name__} must be created from (parameters, rate, fidelity): {error}"
+        ) from error

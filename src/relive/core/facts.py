@@ -15,6 +15,8 @@ from relive._util.errors import InputError, unknown
 
 ALL_SCENARIOS = ("task", "domain", "class")
 LARGEST = sys.float_info.max
+COLOUR = re.compile("#[0-9a-fA-F]{6}")
+MARKER = re.compile(r"[ov^<>12348spP*hH+xXDd|_.,]|\$[A-Za-z0-9]\$")  # Matplotlib's, or a letter
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,8 @@ class MethodFacts:
     use_when, not_when
         Advice for people, each the end of a sentence: "Use it …", "Do not use it …".
     colour, marker
-        How it is drawn; if empty, a combination that no other method has is assigned.
+        How it is drawn: ``#rrggbb``, and a marker of Matplotlib's, such as ``s`` or ``$A$``; if empty, a combination
+        that no other method has is assigned.
     """
 
     name: str
@@ -92,6 +95,15 @@ class MethodFacts:
     not_when: str = ""
     colour: str = ""
     marker: str = ""
+
+    def __post_init__(self) -> None:
+        if self.colour and not COLOUR.fullmatch(self.colour):
+            raise InputError(f"colour = {self.colour!r} of {self.title}: it must be written as #rrggbb")
+        if self.marker and not MARKER.fullmatch(self.marker):
+            raise InputError(
+                f"marker = {self.marker!r} of {self.title}: it must be one of o v ^ < > 1 2 3 4 8 s p P * h H + x X D "
+                "d | _ . , or a letter between dollar signs, $A$"
+            )
 
     @property
     def defaults(self) -> dict[str, float]:

@@ -224,9 +224,29 @@ def tasks_of(protocol: str, data: Dataset, n_tasks: int, seed: int, fidelity: Fi
         if not is_address(protocol):
             raise
         raise InputError(f"protocol {protocol} could not make its tasks: {type(error).__name__}: {error}") from error
+    if not isinstance(tasks, list) or not all(isinstance(task, Task) for task in tasks):
+        raise InputError(f"protocol {chosen.name} made {tasks!r:.100}: it must return a list of relive.Task")
     if len(tasks) != n_tasks:
         raise InputError(
             f"protocol {chosen.name} made {len(tasks)} tasks instead of {n_tasks}: pass --tasks {len(tasks)}, "
             "or have it make n_tasks tasks"
         )
+    for k, task in enumerate(tasks):
+        _check_task(task, tasks[0].n_inputs, f"protocol {chosen.name}, task {k + 1} of {n_tasks}")
     return standardised(tasks, data.name) if data.likelihood == "gaussian" else tasks
+
+
+def _check_task(task: Task, n_inputs: int, where: str) -> None:
+    """Refuse a task that cannot be learned, or not together with those before it."""
+    for name, part in (("train", task.train), ("test", task.test)):
+        if not len(part):
+            raise InputError(f"{where}: {name} has no rows")
+        low, high = int(part.labels.min()), int(part.labels.max())
+        if low < 0 or high >= len(task.classes):
+            raise InputError(
+                f"{where}: {name} has labels from {low} to {high}, but they are positions within the task's "
+                f"{len(task.classes)} classes, 0 to {len(task.classes) - 1}"
+            )
+        width = part.inputs(slice(0, 1)).shape[1]
+        if not width == task.n_inputs == n_inputs:
+            raise InputError(f"{where}: {name} has {width} numbers per row, but {n_inputs} are expected")

@@ -77,7 +77,7 @@ def returned_by(loader: Callable[[], object], name: str, say: Say) -> Dataset:
         return _checked(replace(found, name=name))
     elif isinstance(found, tuple) and len(found) in (2, 4):
         parts = [
-            (numbers(np.asarray(x), f"X of {name}"), labels(np.asarray(y), f"y of {name}"))
+            (numbers(_array(x, f"X of {name}"), f"X of {name}"), labels(_array(y, f"y of {name}"), f"y of {name}"))
             for x, y in zip(found[::2], found[1::2], strict=True)
         ]
         return _dataset(name, parts[0], parts[1] if len(parts) > 1 else None, say)
@@ -85,6 +85,14 @@ def returned_by(loader: Callable[[], object], name: str, say: Say) -> Dataset:
         f"{name} returned {type(found).__name__}: a loader must return X and y, or X_train, y_train, X_test "
         "and y_test, or a relive.Dataset"
     )
+
+
+def _array(values: object, name: str) -> Array:
+    """Return values as an array; refuse samples of different shapes."""
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise InputError(f"{name} is not an array: its parts have different shapes ({error})") from error
 
 
 def _needs_nothing(loader: object) -> bool:
