@@ -101,6 +101,18 @@ def test_every_format_has_every_number() -> None:
         assert len(figure.axes) == 2
 
 
+def test_every_label_has_one_line_style_and_is_in_the_legend_once() -> None:
+    results = [*runs("task"), *runs(), result_of(spec_of("split", "class", "lwf", 1)), own(1, 0.5, "b.py:Other")]
+    (group,) = side_by_side(results, ["rtf", "lwf"])
+    figure = own_runs.learning_figure(group)
+    legend = {str(line.get_label()): line.get_linestyle() for line in figure.legends[0].get_lines()}
+    assert sorted(text.get_text() for text in figure.legends[0].get_texts()) == ["LwF", "None", "Other", "RtF", "SI"]
+    for axis, scenario in zip(figure.axes, group.scenarios, strict=True):
+        labels = [own_runs.label(entry, group) for entry in group.of(scenario)]
+        drawn = [line.get_linestyle() for line in axis.lines][: len(labels)]
+        assert drawn == [legend[label] for label in labels]
+
+
 def own(seed: int, accuracy: float, method: str = "mine.py:Mine", digest: str = "aaaaaaaaaaaa") -> RunResult:
     spec = replace(spec_of("split", "class", "none", seed), method=method, sources={method: digest})
     return result_of(spec, accuracy)

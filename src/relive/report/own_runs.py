@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import json
 import statistics
 from collections import defaultdict
@@ -225,8 +226,9 @@ def learning_figure(group: SideBySide) -> Figure:
     spec, (unit, steps_taken) = group.like, step_unit(group.like)
     figure = Figure(figsize=(max(6.4, 4 * len(group.scenarios)), 4.2), layout="constrained")
     panels, looks = figure.subplots(1, len(group.scenarios), squeeze=False, sharey=True)[0], _looks(group)
+    patterns = dict(zip(looks, itertools.cycle(style.LINE_STYLES), strict=False))
     for axis, scenario in zip(panels, group.scenarios, strict=True):
-        for i, entry in enumerate(group.of(scenario)):
+        for entry in group.of(scenario):
             values = defaultdict(list)
             for run in entry.runs:
                 for task, step, row in run.curve:
@@ -235,23 +237,13 @@ def learning_figure(group: SideBySide) -> Figure:
                     values[(k + 1) * spec.iters].append(100 * statistics.fmean(row[: k + 1]))
             steps = sorted(values)
             means = [statistics.fmean(values[step]) for step in steps]
-            pattern = style.LINE_STYLES[i % len(style.LINE_STYLES)]
-            colour = looks[label(entry, group)][1]
-            axis.plot([s / unit for s in steps], means, pattern, color=colour, linewidth=1.6)
+            name = label(entry, group)
+            axis.plot([s / unit for s in steps], means, patterns[name], color=looks[name][1], linewidth=1.6)
         draw_steps(axis, spec)
         axis.set_title(style.SCENARIO_TITLES[scenario])
         axis.set_xlabel(steps_taken)
     figure.suptitle(group.title, fontsize="medium", wrap=True)
     panels[0].set_ylabel("test accuracy over the tasks so far (%)")
-    lines = [
-        Line2D(
-            [],
-            [],
-            color=looks[label(entry, group)][1],
-            linestyle=style.LINE_STYLES[i % len(style.LINE_STYLES)],
-            label=label(entry, group),
-        )
-        for i, entry in enumerate(group.of(group.scenarios[0]))
-    ]
+    lines = [Line2D([], [], color=colour, linestyle=patterns[name], label=name) for name, (_, colour) in looks.items()]
     figure.legend(handles=lines, loc="outside lower center", ncols=len(group.scenarios) + 1, frameon=False)
     return figure
