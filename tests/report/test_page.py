@@ -265,6 +265,7 @@ def test_relive_table_says_which_runs_it_leaves_out(runs_dir: Path) -> None:
         Store(runs_dir).save(result_of(spec_of(**change)), [])
     done = CliRunner().invoke(app, ["table", "--runs-dir", str(runs_dir)])
     assert f"2 finished runs are not in this table: {said}" in " ".join(done.stderr.split())
+    assert "9 finished runs are not in this table: with other settings, or of grid searches" in done.stderr
     assert said not in CliRunner().invoke(app, ["table", "--protocol", "permuted", "--runs-dir", str(runs_dir)]).stderr
 
 

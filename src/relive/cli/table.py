@@ -83,9 +83,12 @@ def show(protocol: str, store: Store, tuned: bool = False, later: bool = False, 
     paper = [r for r in results if r.spec.protocol == protocol and as_in_paper(r.spec, r.spec.settings)]
     in_order = sum(r.spec.seed == IN_ORDER.get(protocol) for r in paper)
     left_out = sum(r.spec.protocol == protocol for r in results) - len(paper)
+    shown = {run.spec for cell in table.cells.values() for run in cell.runs}
+    others = sum(r.spec.seed != IN_ORDER.get(protocol) and r.spec not in shown for r in paper)
     for n, why in (
         (left_out, "not with the paper's data set, size or fidelity"),
         (in_order, f"with seed {IN_ORDER.get(protocol)} the digits are in order, with every other seed shuffled"),
+        (others, "with other settings, or of grid searches"),
     ):
         if n:
             what = "1 finished run is" if n == 1 else f"{n} finished runs are"
