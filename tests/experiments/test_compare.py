@@ -128,6 +128,15 @@ def test_contents_of_a_file_are_methods_of_their_own() -> None:
     ]
 
 
+def test_the_code_of_an_installed_method_tells_entries_apart_not_groups() -> None:
+    results = [own(seed, 0.5, "theirs", digest) for digest in ("a" * 12, "b" * 12) for seed in (1, 2)]
+    for i, run in enumerate(results):
+        spec = replace(run.spec, sources={"method theirs": run.spec.sources["theirs"]})
+        results[i] = replace(run, spec=spec)
+    (group,) = side_by_side(results)
+    assert [own_runs.label(entry, group) for entry in group.entries] == ["theirs (aaaaaaa)", "theirs (bbbbbbb)"]
+
+
 def test_methods_of_one_name_are_told_apart_by_their_files() -> None:
     (group,) = side_by_side([own(1, 0.5), own(1, 0.6, "other.py:Mine"), *runs()])
     labels = [own_runs.label(entry, group) for entry in group.entries]

@@ -24,7 +24,8 @@ from relive.cli.console import json_text
 from relive.data.datasets import idx
 from relive.data.readers.formats import read_any
 from relive.experiments import ledger
-from relive.experiments.spec import RunResult, RunSpec, make_spec, register_methods_in
+from relive.experiments.shown import register_methods_in
+from relive.experiments.spec import RunResult, RunSpec, make_spec
 from relive.experiments.store import RESULT, Store
 from relive.inference.about import about, remembered
 from relive.inference.predictor import NeedsTorchError, checked

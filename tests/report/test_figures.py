@@ -15,7 +15,7 @@ from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
 from relive.experiments.compare import side_by_side
-from relive.experiments.spec import register_methods_in
+from relive.experiments.shown import register_methods_in
 from relive.experiments.store import Store
 from relive.methods import METHODS
 from relive.paper.comparison import compare

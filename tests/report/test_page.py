@@ -16,7 +16,8 @@ from typer.testing import CliRunner
 
 from relive._util.errors import InputError
 from relive.cli import app
-from relive.experiments.spec import SCENARIO_NAMES, RunResult, register_methods_in
+from relive.experiments.shown import register_methods_in
+from relive.experiments.spec import SCENARIO_NAMES, RunResult
 from relive.experiments.store import RESULT, SAMPLES, Store
 from relive.report import page, style
 from relive.report.page import Report, read_explanations, render, write

@@ -17,10 +17,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
+from relive._util import schema
 from relive._util.errors import InputError, unknown
 
 
@@ -83,8 +84,34 @@ class Registry(Mapping[str, Facts], Generic[Facts]):
 
     @functools.cached_property
     def _installed(self) -> dict[str, Facts]:
-        """Facts from installed packages; none of them replaces an existing one."""
-        return {fact.name: fact for fact in (point.load() for point in entry_points(group=self.group))}
+        """Facts from installed packages; one that cannot be loaded, or whose name is taken, is left out."""
+        found: dict[str, Facts] = {}
+        for point in entry_points(group=self.group):
+            try:
+                facts = self._checked(point.load())
+                if facts.name in self._own or facts.name in found:
+                    raise InputError(f"there is another {self.kind} named {facts.name!r}")
+                found[facts.name] = facts
+            except (Exception, SystemExit) as error:
+                warnings.warn(f"{_described(point)} is left out: {type(error).__name__}: {error}", stacklevel=1)
+        return found
+
+    def _checked(self, facts: Any) -> Facts:
+        """Return what an entry point refers to, if it is facts as in this registry."""
+        kind = type(next(iter(self._own.values())))
+        if not isinstance(facts, kind):
+            raise InputError(f"it must refer to a {kind.__module__}.{kind.__name__}, but refers to {facts!r}")
+        for field in ("name", "home", "title"):
+            schema.text(getattr(facts, field), field)
+        return facts
+
+    def is_installed(self, name: str) -> bool:
+        """Return whether a name comes from an installed package: not from this one, nor from ``register``."""
+        return name in self._installed and name not in self._own  # in this order: what is left out is always said
+
+    def digest(self, name: str) -> str:
+        """Return a short digest of the file with something from an installed package, "" for anything else."""
+        return digest_of_address(self._installed[name].home) if self.is_installed(name) else ""
 
     def __getitem__(self, name: str) -> Facts:
         facts = self._own.get(name) or self._installed.get(name)
@@ -123,6 +150,11 @@ class Registry(Mapping[str, Facts], Generic[Facts]):
 
     def __len__(self) -> int:
         return len(self._installed | self._own)
+
+
+def _described(point: EntryPoint) -> str:
+    package = f" of {point.dist.name} {point.dist.version}" if point.dist else ""
+    return f"the entry point {point.name!r}{package} ({point.group}, {point.value})"
 
 
 def is_address(name: str) -> bool:

@@ -9,6 +9,7 @@ import signal
 import sys
 import time
 import warnings
+from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Annotated
 
@@ -101,8 +102,14 @@ class _Interrupt:
             raise KeyboardInterrupt
 
 
-def main() -> None:
-    """Run the command line; every error ends in one message and an exit code."""
+def main(met: Sequence[warnings.WarningMessage] = ()) -> None:
+    """Run the command line; every error ends in one message and an exit code.
+
+    Parameters
+    ----------
+    met
+        What was warned of while the commands were imported.
+    """
     interrupt = _Interrupt()
     signal.signal(signal.SIGTERM, interrupt)  # being ended is an interrupt: say what was kept
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # otherwise it is to be ignored
@@ -112,6 +119,8 @@ def main() -> None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
         getattr(sys, name).reconfigure(errors="backslashreplace")  # a terminal may not know every letter
     warnings.showwarning = _note
+    for warning in met:
+        _note(warning.message)
     with door.closed():
         app()
         sys.stdout.flush()

@@ -27,7 +27,8 @@ from relive.cli.fit_checks import (
     warn_of_similar_labels,
     warn_of_small_classes,
 )
-from relive.cli.run import number, pairs
+from relive.cli.run import installed, number, pairs
+from relive.networks.catalogue import ENCODERS
 
 if TYPE_CHECKING:
     from relive.classifier.estimator import ContinualClassifier
@@ -75,7 +76,7 @@ FORGETTABLE = Annotated[
 ENCODER = Annotated[
     str | None,
     typer.Option(
-        help="The encoder: mlp, conv (for images), or your own, my_file.py:make.",
+        help=f"The encoder: mlp, conv (for images){installed(ENCODERS)}, or your own, my_file.py:make.",
         show_default="the method's own",
         rich_help_panel=NEW,
     ),

@@ -7,7 +7,7 @@ import json
 import math
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
@@ -15,10 +15,13 @@ from rich.text import Text
 
 from relive._util.errors import InputError
 from relive._util.fidelity import fidelity_of, name_of
+from relive._util.registry import Registry
 from relive.cli.console import counted, err, note, out
+from relive.core.catalogue import OPTIMIZERS
 from relive.data.catalogue import DATASETS, PROTOCOLS, protocol_facts
 from relive.experiments.observer import Observer
 from relive.experiments.spec import RunResult, RunSpec
+from relive.networks.catalogue import ENCODERS
 from relive.paper.published import FURTHER, PAPER_DATASET, PUBLISHED, RUNS_PER_CELL, known_to_fail
 
 if TYPE_CHECKING:
@@ -28,6 +31,11 @@ if TYPE_CHECKING:
 def _presets(name: str) -> str:
     """Return the default of a field on each protocol."""
     return ", ".join(f"{facts.preset[name]} ({protocol})" for protocol, facts in PROTOCOLS.items())
+
+
+def installed(registry: Registry[Any]) -> str:
+    """Return the names from installed packages, each after a comma."""
+    return "".join(f", {name}" for name in registry if registry.is_installed(name))
 
 
 PROTOCOL = Annotated[
@@ -48,10 +56,13 @@ ENCODER = Annotated[
     str | None,
     typer.Option(
         help="The encoder: mlp, conv (for images), random (fixed random features), random-flat (the same for plain "
-        "rows), inputs (none), or your own, my_file.py:make. By default the method's: mlp for most."
+        f"rows), inputs (none){installed(ENCODERS)}, or your own, my_file.py:make. By default the method's: mlp for "
+        "most."
     ),
 ]
-OPTIMIZER = Annotated[str, typer.Option(help="The optimizer: adam, sgd, or your own, my_file.py:Mine.")]
+OPTIMIZER = Annotated[
+    str, typer.Option(help=f"The optimizer: adam, sgd{installed(OPTIMIZERS)}, or your own, my_file.py:Mine.")
+]
 DEVICE = Annotated[str, typer.Option(help="Where to compute: cpu, cuda, mps, or auto (a GPU if there is one).")]
 SEED = Annotated[int, typer.Option(help="The random seed.")]
 TASKS = Annotated[int | None, typer.Option(help=f"Number of tasks; default: {_presets('tasks')}.")]

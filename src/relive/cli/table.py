@@ -123,7 +123,7 @@ def _show_own(protocol: str, results: list[RunResult], chosen: bool, output_form
 
 def whole_results(store: Store) -> tuple[list[RunResult], list[str]]:
     """Return the intact results in a store and the problems with the others, which are also printed on stderr."""
-    from relive.experiments.spec import register_methods_in
+    from relive.experiments.shown import register_methods_in
 
     runs_dir = store.root
     if not runs_dir.is_dir() and not store.also:

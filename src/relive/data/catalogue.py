@@ -85,6 +85,9 @@ DATASETS = Registry(
 )
 
 
+USUAL = {"tasks": 5, "iters": 2000, "learning_rate": 0.001, "hidden": 400, "batch_size": 128, "latent": 100}
+
+
 @dataclass(frozen=True)
 class ProtocolFacts:
     """How a data set becomes a sequence of tasks.
@@ -96,7 +99,7 @@ class ProtocolFacts:
     home
         Where the :class:`relive.data.protocols.Protocol` is.
     preset
-        The defaults of a run: tasks, iters, learning_rate, hidden, batch_size, latent.
+        The defaults of a run: tasks, iters, learning_rate, hidden, batch_size, latent. Those not given are split's.
     settings
         Settings of methods that differ on this protocol from the method's own defaults, by method.
     choice
@@ -110,6 +113,12 @@ class ProtocolFacts:
     settings: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     choice: str = ""
 
+    def __post_init__(self) -> None:
+        for field_name in self.preset:
+            if field_name not in USUAL:
+                raise unknown(f"field in the preset of {self.name}", field_name, USUAL)
+        object.__setattr__(self, "preset", USUAL | self.preset)
+
 
 PROTOCOLS = Registry(
     "protocol",
@@ -119,7 +128,7 @@ PROTOCOLS = Registry(
             "split",
             "Split",
             "relive.data.protocols:SPLIT",
-            {"tasks": 5, "iters": 2000, "learning_rate": 0.001, "hidden": 400, "batch_size": 128, "latent": 100},
+            USUAL,
             choice="class_order",
         ),
         ProtocolFacts(
@@ -134,13 +143,13 @@ PROTOCOLS = Registry(
             "rotated",
             "Rotated",
             "relive.data.protocols:ROTATED",
-            {"tasks": 10, "iters": 2000, "learning_rate": 0.001, "hidden": 400, "batch_size": 128, "latent": 100},
+            {"tasks": 10},
         ),
         ProtocolFacts(  # split without boundaries
             "blurred",
             "Blurred",
             "relive.data.protocols:BLURRED",
-            {"tasks": 5, "iters": 2000, "learning_rate": 0.001, "hidden": 400, "batch_size": 128, "latent": 100},
+            {},
             choice="class_order",
         ),
     ],
@@ -154,8 +163,4 @@ def protocol_facts(name: str) -> ProtocolFacts:
     from relive.data.protocols import protocol_of
 
     own = protocol_of(name)
-    preset = PROTOCOLS["split"].preset
-    for field_name in own.preset:
-        if field_name not in preset:
-            raise unknown(f"field in the preset of {name}", field_name, preset)
-    return ProtocolFacts(name, own.title or own.name, name, preset | dict(own.preset))
+    return ProtocolFacts(name, own.title or own.name, name, dict(own.preset))

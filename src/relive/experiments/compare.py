@@ -55,7 +55,8 @@ class Entry:
     @property
     def digest(self) -> str:
         """The digest of the user's file with the method: other contents are another method."""
-        return self.runs[0].spec.sources.get(self.method, "")
+        spec = self.runs[0].spec
+        return spec.sources.get(spec.method_source, "")
 
     @property
     def n(self) -> int:
@@ -170,7 +171,7 @@ def _group(like: RunSpec, runs: Sequence[RunResult], methods: Sequence[str]) -> 
     for run in sorted(runs, key=lambda run: (run.spec.seed, run.spec.threads)):
         spec = run.spec
         place = SCENARIO_NAMES.index(spec.scenario), order.get(spec.method, len(order))
-        source = spec.sources.get(spec.method, "")
+        source = spec.sources.get(spec.method_source, "")
         cell = entries[*place, spec.method, source, spec.encoder, tuple(sorted(spec.settings.items()))]
         if all(spec.seed != other.spec.seed for other in cell):  # another number of threads is not a new draw
             cell.append(run)
@@ -208,7 +209,7 @@ def _apart(group: SideBySide, twins: list[SideBySide]) -> str:
 
 def _rest(spec: RunSpec) -> RunSpec:
     """Return the part of a spec that runs must share to be comparable."""
-    sources = {name: digest for name, digest in spec.sources.items() if name != spec.method}
+    sources = {name: digest for name, digest in spec.sources.items() if name != spec.method_source}
     own = METHODS[spec.method].encoder if spec.method in METHODS else OWN_ENCODER
     encoder = OWN_ENCODER if spec.encoder == own else spec.encoder
     like = replace(spec, method="none", settings={}, scenario="class", seed=0, threads=1)

@@ -25,7 +25,8 @@ from relive.data.datasets.sources import load_data
 from relive.data.protocols import protocol_of, tasks_of
 from relive.data.tasks import Task
 from relive.experiments.observer import Observer
-from relive.experiments.spec import PROBE_ROWS, RunResult, RunSpec, display_facts
+from relive.experiments.shown import display_facts
+from relive.experiments.spec import PROBE_ROWS, RunResult, RunSpec
 from relive.methods import make_method
 from relive.networks import GenerativeClassifier
 

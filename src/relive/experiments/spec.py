@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any
@@ -16,17 +16,15 @@ from relive._util import schema
 from relive._util.errors import InputError, unknown
 from relive._util.fidelity import AS_RUN, Fidelity, fidelity_of
 from relive._util.records import LATER, from_json, to_json
-from relive._util.registry import digest_of_address, is_address, short_name, warn_of_neighbours
+from relive._util.registry import Registry, digest_of_address, is_address, short_name, warn_of_neighbours
 from relive.core.catalogue import OPTIMIZERS
-from relive.core.facts import MethodFacts, facts_of
 from relive.data.catalogue import PROTOCOLS, protocol_facts
 from relive.data.datasets.dataset import Dataset
 from relive.data.datasets.sources import digest_of_data
-from relive.methods import METHODS, method_class, method_facts
+from relive.methods import METHODS, method_facts
 from relive.networks.catalogue import ENCODERS
 
 SCENARIO_NAMES = ("task", "domain", "class")
-COLOUR, MARKERS = re.compile("#[0-9a-fA-F]{6}"), frozenset("ov^<>12348spP*hH+xXDd|_.,")
 PROBE_ROWS = 500  # test rows per task when the accuracy is only probed
 
 
@@ -66,8 +64,8 @@ class RunSpec:
     threads
         Threads per matrix product; more than one changes the order of sums, and hence the last bits.
     sources
-        A digest of every file that an address refers to, and of a data set outside the catalogue: other contents are
-        another spec.
+        A digest of every file that an address refers to, of the file of everything from an installed package, and of a
+        data set outside the catalogue: other contents are another spec.
     encoder
         ``"mlp"``, ``"conv"``, another registered one, or an address: ``my_file.py:make``.
     optimizer
@@ -130,19 +128,19 @@ class RunSpec:
     @property
     def homes(self) -> list[str]:
         """Where its method, protocol, encoder and optimizer are defined: ``package.module:Thing``."""
-        named = (
-            (METHODS, self.method),
-            (PROTOCOLS, self.protocol),
-            (ENCODERS, self.encoder),
-            (OPTIMIZERS, self.optimizer),
-        )
+        named = _registries(self.method, self.protocol, self.encoder, self.optimizer)
         return [name if is_address(name) else registry[name].home for registry, name in named]
+
+    @property
+    def method_source(self) -> str:
+        """What the file with the method is called in ``sources``."""
+        return _source(METHODS, self.method)
 
     def check_sources(self) -> None:
         """Refuse to run a file that has changed since the spec was created."""
-        for address in self.homes:
-            if address in self.sources:
-                self._check_same(address, digest_of_address(address))
+        for source, now in _digests(self.method, self.protocol, self.encoder, self.optimizer).items():
+            if source in self.sources:
+                self._check_same(source, now)
 
     def check_data(self, data: Dataset) -> None:
         """Refuse a data set other than the one that the spec was created for."""
@@ -215,7 +213,7 @@ class RunResult:
         What ran it: packages, code and, since times depend on it, the processor model.
     shown
         How to show what is not in a catalogue: a method's title, whether it stores data, and its colour and marker if
-        it has them; the title of a protocol.
+        it has them, its settings' symbols, and which of them are in percent; the title of a protocol.
     """
 
     spec: RunSpec
@@ -259,6 +257,24 @@ class RunResult:
         if len(matrix) != spec.tasks:
             raise InputError(f"accuracy_matrix has {len(matrix)} rows for {spec.tasks} tasks")
         return cls(**values | {"spec": spec, "accuracy_matrix": matrix, "curve": curve})
+
+
+def _registries(method: str, protocol: str, encoder: str, optimizer: str) -> list[tuple[Registry[Any], str]]:
+    return [(METHODS, method), (PROTOCOLS, protocol), (ENCODERS, encoder), (OPTIMIZERS, optimizer)]
+
+
+def _source(registry: Registry[Any], name: str) -> str:
+    """Return what the file of something is called in ``sources``; a method and a protocol may have the same name."""
+    return name if is_address(name) else f"{registry.kind} {name}"
+
+
+def _digests(*names: str) -> dict[str, str]:
+    """Return a digest of the file of each thing that does not come with this package."""
+    found = {
+        _source(registry, name): digest_of_address(name) if is_address(name) else registry.digest(name)
+        for registry, name in _registries(*names)
+    }
+    return {source: digest for source, digest in found.items() if digest}
 
 
 def matrix_of(values: Any, tasks: int) -> list[list[float]]:
@@ -323,7 +339,7 @@ def make_spec(
         seed=seed,
         fidelity=fidelity_of(fidelity) if isinstance(fidelity, str) else fidelity,
         settings=chosen,
-        sources={name: digest_of_address(name) for name in (method, protocol, encoder, optimizer) if is_address(name)},
+        sources=_digests(method, protocol, encoder, optimizer),
         **preset.preset | changes,
     )
     facts.check_scenario(scenario)
@@ -342,28 +358,3 @@ def _resolved(device: str) -> str:
     from relive.core.devices import device_of
 
     return str(device_of(device))
-
-
-def display_facts(spec: RunSpec) -> dict[str, str]:
-    """Return how a spec's method and protocol are shown, if they are not in a catalogue."""
-    known = {}
-    if is_address(spec.method):
-        facts = facts_of(method_class(spec.method))  # as the file has them now
-        known = {"title": facts.title, "colour": facts.colour, "marker": facts.marker}
-        known["keeps_data"] = "yes" if facts.keeps_data else ""
-    if is_address(spec.protocol):
-        known["protocol"] = protocol_facts(spec.protocol).title
-    return {name: value for name, value in known.items() if value}
-
-
-def register_methods_in(results: Iterable[RunResult]) -> None:
-    """Register methods that are known only from results, so that tables and figures have their titles and colours."""
-    for result in results:
-        name = result.spec.method
-        if name not in METHODS:
-            title = result.shown.get("title", name.rpartition(":")[2])
-            keeps_data = "keeps_data" in result.shown
-            colour, marker = (result.shown.get(what, "") for what in ("colour", "marker"))
-            colour = colour if COLOUR.fullmatch(colour) else ""  # an invalid one is replaced
-            marker = marker if marker in MARKERS else ""
-            METHODS.register(MethodFacts(name, name, title, keeps_data=keeps_data, colour=colour, marker=marker))

@@ -49,8 +49,8 @@ def load_data(name: str, data_dir: Path | str | None = None, *, quiet: bool = Fa
     facts = DATASETS[name]
     loader = load_object(facts.home)
     if isinstance(loader, Recipe):
-        return loader.load(data_dir, quiet=quiet)
-    data = returned_by(loader, name, silent if quiet else say).with_digest("")
+        return loader.load(data_dir, quiet=quiet).with_digest(DATASETS.digest(name))
+    data = returned_by(loader, name, silent if quiet else say).with_digest(DATASETS.digest(name))
     if facts.sha256 and facts.sha256 != (data.sha256,):
         raise DataError(f"{name} has unexpected contents: expected SHA-256 {facts.sha256[0]}, found {data.sha256}")
     return data
@@ -63,11 +63,13 @@ def survey(name: str, data_dir: Path | str | None = None) -> list[Copy]:
 
 
 def digest_of_data(name: str) -> str:
-    """Return a short digest of a data set's contents; empty for the catalogue's, which have their own.
+    """Return a short digest of a data set's contents, or of the file with an installed package's loader.
+
+    It is empty for this package's data sets, which have their own.
 
     Raises
     ------
     InputError
         If there is no such data set.
     """
-    return "" if name in DATASETS else digest_of_custom(name)
+    return DATASETS.digest(name) if name in DATASETS else digest_of_custom(name)
