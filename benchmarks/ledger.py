@@ -25,7 +25,7 @@ from relive.paper.comparison import METHODS, Compared, Comparison, compare, pref
 from relive.paper.published import FIRST_SEED, FURTHER, GRIDS, PAPER_DATASET, PROTOCOL_NAMES
 from relive.paper.tuned import DEFAULTS, LATER, Tuned, as_in_paper, searched, searched_settings, tuned_of
 from relive.report.claims import REPLAY, claims
-from relive.report.style import PROTOCOL_TITLES, SCENARIO_TITLES, SYMBOLS, method_title, settings_text
+from relive.report.style import PROTOCOL_TITLES, SCENARIO_TITLES, method_title, settings_text
 from relive.report.tables import (
     accuracy_text,
     as_markdown,
@@ -129,7 +129,7 @@ def beside(tables: list[Comparison]) -> str:
 
 def _with_settings(cell: Compared) -> str:
     """Return a cell's mean, its settings, and how it compares with the published one."""
-    settings = "not searched" if cell.settings is None else settings_text(cell.settings)
+    settings = "not searched" if cell.settings is None else settings_text(cell.settings, cell.method)
     if not cell.n:
         return f"{settings}: no runs"
     said = [difference_text(cell.difference), interval_text(cell), verdict_text(cell)]
@@ -222,7 +222,7 @@ def further(results: list[RunResult]) -> str:
         encoder = "" if spec.encoder in ("", own) else f", {spec.encoder}"
         if spec.method not in METHODS or spec.dataset != PAPER_DATASET or encoder:
             settings = {k: v for k, v in spec.settings.items() if v != METHOD_FACTS[spec.method].defaults[k]}
-            said = f" ({settings_text(settings)})" if settings else ""
+            said = f" ({settings_text(settings, spec.method)})" if settings else ""
             kind = (spec.dataset, spec.protocol, f"{method_title(spec.method)}{encoder}{said}")
             rows[kind][spec.scenario].append(run)
     head = ["data", "protocol", "method", *SCENARIO_TITLES.values(), "published elsewhere", "numbers kept", "CPU time"]
@@ -280,15 +280,15 @@ def searches(results: list[RunResult], tuned: Tuned, protocol: str) -> Iterator[
             rows: dict[str, dict[float, RunResult]] = defaultdict(dict)
             for run in found.get((scenario, method), []):
                 settings = run.spec.settings
-                rows[settings_text({key: settings[key] for key in others})][settings[name]] = run
+                rows[settings_text({key: settings[key] for key in others}, method)][settings[name]] = run
             chosen = tuned.get((protocol, scenario, method))
             for rest, runs in sorted(rows.items()):
                 title = f"{SCENARIO_TITLES[scenario]}, {rest}".removesuffix(", ")
                 lines.append([title, *(_accuracy(runs.get(value), chosen) for value in values)])
         if lines:
             head = [
-                f"{method_title(method)}: {SYMBOLS[name]} =",
-                *(settings_text({name: value}).partition(" = ")[2] for value in values),
+                f"{method_title(method)}: {settings_text({name: 0}, method).partition(' = ')[0]} =",
+                *(settings_text({name: value}, method).partition(" = ")[2] for value in values),
             ]
             yield table_of(head, *lines)
 

@@ -123,7 +123,7 @@ def _numbers(
                 rows.append([*row, "" if searched.settings == cell.settings else _ours(searched, said=True)])
         if rows:
             settings = next(cell.settings for (_, name), cell in default.cells.items() if name == facts.name) or {}
-            said = f" ({settings_text(settings)})" if settings else ""
+            said = f" ({settings_text(settings, facts.name)})" if settings else ""
             head = [PROTOCOL_TITLES[protocol], "published", f"here{said}", "", "here, with searched settings"]
             parts.append(table_of(head, *rows))
     if parts:
@@ -142,7 +142,7 @@ def _ours(cell: Compared, said: bool = False) -> str:
     if cell.mean is None:
         return "not run"
     sem = f" ± {cell.sem:.2f}" if cell.sem is not None else ""
-    settings = f", {settings_text(cell.settings)}" if said and cell.settings else ""
+    settings = f", {settings_text(cell.settings, cell.method)}" if said and cell.settings else ""
     return f"{cell.mean:.2f}{sem} ({cell.n}{settings})"
 
 

@@ -58,7 +58,7 @@ def command(
     table.add_column()
     for result in results:
         mark = "← chosen" if result is chosen else ""
-        table.add_row(settings_text(result.spec.settings), f"{100 * result.average_accuracy:.2f} %", mark)
+        table.add_row(settings_text(result.spec.settings, method), f"{100 * result.average_accuracy:.2f} %", mark)
     out.print(table)
     out.print(f"one run per value, seed {GRID_SEED}, judged on the test sets, as in the paper")
     for name in at_edge(protocol, method, chosen.spec.settings):

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+import math
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
 from relive.cli.console import out
+from relive.core.facts import Setting
 
 EXAMPLES = """Examples:
 
@@ -40,6 +42,7 @@ def command(
                 "title": facts.title,
                 "scenarios": list(facts.scenarios),
                 "settings": {p: facts.defaults | dict(PROTOCOLS[p].settings.get(name, {})) for p in PROTOCOLS},
+                "about_settings": {setting.name: _about(setting) for setting in facts.settings},
                 "reference": facts.reference,
                 "keeps_data": facts.keeps_data,
             }
@@ -70,9 +73,32 @@ def command(
             ]
             other = f" ({', '.join(others)})" if others else ""
             said = f"{name:<{width}} {setting.name}={setting.default:g}{other}"
-            out.print(Text.assemble(f"  {said}  ", (setting.explain, "dim")))
+            about = ", ".join(part for part in (_symbol(setting), setting.explain) if part)
+            out.print(Text.assemble(f"  {said}  ", (f"{about} {_range(setting)}".strip(), "dim")))
     if not addresses:
         out.print(
             "\nsplit Class-IL: the paper's average accuracy in %, mean ± SEM of 20 runs; without SEM, from "
             "another paper. XdG needs to know the task."
         )
+
+
+def _symbol(setting: Setting) -> str:
+    """Return a setting's symbol, unless it is said anyway."""
+    said = setting.symbol == setting.name or setting.explain.startswith(setting.symbol)
+    return "" if said else setting.symbol
+
+
+def _range(setting: Setting) -> str:
+    """Return the values that a setting may have.
+
+    >>> _range(Setting("c", 0.1, 0, 1)), _range(Setting("c", 0.1, 0)), _range(Setting("c", 0.1))
+    ('(0 to 1)', '(at least 0)', '')
+    """
+    low, high = (f"{limit:g}" if math.isfinite(limit) else "" for limit in (setting.low, setting.high))
+    return f"({low} to {high})" if low and high else f"(at least {low})" if low else f"(at most {high})" if high else ""
+
+
+def _about(setting: Setting) -> dict[str, Any]:
+    """Return everything about a setting as plain values; a limit that it does not have is null."""
+    low, high = (limit if math.isfinite(limit) else None for limit in (setting.low, setting.high))
+    return {"symbol": setting.symbol, "low": low, "high": high, "explain": setting.explain, "percent": setting.percent}

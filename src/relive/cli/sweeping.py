@@ -183,6 +183,6 @@ class Display:
             task, iteration = status.progress.get(spec.name, (0, 0))
             where = f"task {task}/{spec.tasks}  iteration {iteration}/{spec.iters}" if task else "starting"
             run = f"{spec.method}, {spec.scenario}, seed {spec.seed}"
-            table.add_row(run, where, Text(settings_text(spec.settings), style="dim"))
+            table.add_row(run, where, Text(settings_text(spec.settings, spec.method), style="dim"))
         bar = ProgressBar(total=1.0, completed=status.done_share, width=60)
         return Group(head, bar, "", table)  # a bar does not end its line

@@ -343,7 +343,7 @@ def _with_runs(table: Comparison, scenario: str) -> list[Compared]:
 
 def _panel_title(cell: Compared) -> str:
     title = f"{style.method_title(cell.method)} ({cell.mean:.1f} %, n={cell.n})"
-    settings = "" if cell.settings is None else style.settings_text(cell.settings)
+    settings = "" if cell.settings is None else style.settings_text(cell.settings, cell.method)
     return f"{title}\n{settings}" if settings else title
 
 

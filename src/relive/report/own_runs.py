@@ -50,7 +50,7 @@ def label(entry: Entry, group: SideBySide) -> str:
         told.append(f"encoder {short_name(entry.encoder)}")
     values = {name: v for name, v in entry.settings.items() if any(other.settings.get(name) != v for other in twins)}
     if values:
-        told.append(style.settings_text(values))
+        told.append(style.settings_text(values, entry.method))
     return f"{title} ({', '.join(told)})" if told else title
 
 

@@ -302,7 +302,7 @@ def _rows(report: Report) -> list[dict[str, Any]]:
             "use": ", ".join(dict.fromkeys(uses.get(id(run), []))) or ("grid search" if id(run) in tried else "other"),
             "why_other": _why_other(run.spec),
             "title": names[run.spec.method],
-            "settings": style.settings_text(run.spec.settings),
+            "settings": style.settings_text(run.spec.settings, run.spec.method),
             "settings_order": " ".join(f"{k} {v:.4f}" for k, v in sorted(run.spec.settings.items(), reverse=True)),
             "dataset": short_name(run.spec.dataset),
             "fidelity": name_of(run.spec.fidelity),

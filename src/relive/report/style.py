@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
+from relive.core.facts import Setting
 from relive.methods import METHODS
 
 SCENARIO_TITLES = {"task": "Task-IL", "domain": "Domain-IL", "class": "Class-IL"}
@@ -52,25 +53,28 @@ TASK_COLOUR_MAP, TASK_COLOUR_RANGE = "viridis", (0.0, 0.88)  # tasks have an ord
 ACCURACY_COLOUR_MAP = "cividis"
 LINE_STYLES: tuple[Literal["-", "--", "-.", ":"], ...] = ("-", "--", "-.", ":")
 
-SYMBOLS = {s.name: s.symbol or s.name for facts in METHODS.values() for s in facts.settings}
-PERCENT = {s.name for facts in METHODS.values() for s in facts.settings if s.percent}
 SETTING_NAMES = {"lam": "λ", "c": "c", "proportion": "X (share of gated units)"}
 
 
-def settings_text(settings: Mapping[str, float]) -> str:
-    """Format a method's settings with the paper's symbols.
+def settings_text(settings: Mapping[str, float], method: str) -> str:
+    """Format settings of a method with its symbols.
 
-    >>> settings_text({"gamma": 1.0, "lam": 5000.0}), settings_text({"proportion": 0.95})
+    >>> settings_text({"gamma": 1.0, "lam": 5000.0}, "online-ewc"), settings_text({"proportion": 0.95}, "xdg")
     ('λ = 5000, γ = 1', 'X = 95 %')
-    >>> settings_text({"lam": 250000.0}), settings_text({"lam": 1e13})
-    ('λ = 2.5e5', 'λ = 1e13')
+    >>> settings_text({"lam": 250000.0}, "ewc"), settings_text({"lam": 1e13}, "theirs.py:Other")
+    ('λ = 2.5e5', 'lam = 1e13')
     """
-    names = [*(name for name in SYMBOLS if name in settings), *(name for name in settings if name not in SYMBOLS)]
-    return ", ".join(f"{SYMBOLS.get(name, name)} = {_value(name, settings[name])}" for name in names)
+    known = {setting.name: setting for setting in METHODS[method].settings} if method in METHODS else {}
+    known |= {name: Setting(name, value) for name, value in settings.items() if name not in known}
+    return ", ".join(
+        f"{setting.symbol or name} = {_value(settings[name], setting.percent)}"
+        for name, setting in known.items()
+        if name in settings
+    )
 
 
-def _value(name: str, value: float) -> str:
-    if name in PERCENT:
+def _value(value: float, percent: bool) -> str:
+    if percent:
         return f"{100 * value:g} %"
     if value < 1e5:
         return f"{value:g}"

@@ -113,7 +113,9 @@ def settings_notes(table: Comparison) -> list[str]:
     notes = []
     for method in METHODS:
         cells = [cell for (_, name), cell in table.cells.items() if name == method]
-        texts = {c.scenario: "not searched yet" if c.settings is None else settings_text(c.settings) for c in cells}
+        texts = {
+            c.scenario: "not searched yet" if c.settings is None else settings_text(c.settings, method) for c in cells
+        }
         if len(set(texts.values())) == 1:
             texts = {"": next(iter(texts.values()))}
         said = "; ".join(f"{SCENARIO_TITLES.get(s, '')} {text}".strip() for s, text in texts.items() if text)

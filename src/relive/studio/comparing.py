@@ -187,7 +187,7 @@ def _searches(results: list[RunResult]) -> list[dict[str, Any]]:
                     "colour": style.method_colour(method),
                     "tried": [
                         {
-                            "settings": style.settings_text(run.spec.settings),
+                            "settings": style.settings_text(run.spec.settings, method),
                             "accuracy": 100 * run.average_accuracy,
                             "best": run is chosen,
                         }

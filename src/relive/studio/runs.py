@@ -216,6 +216,6 @@ def _facts(spec: RunSpec, name: str = "") -> Row:
         "seed": spec.seed,
         "tasks": spec.tasks,
         "iters": spec.iters,
-        "settings": style.settings_text(spec.settings),
+        "settings": style.settings_text(spec.settings, spec.method),
         "own": True,
     }
