@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import signal
 import subprocess
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from relive.cli import ending
 from relive.experiments.spec import make_spec
 from relive.experiments.store import Store
 from tests.cli.conftest import Command
@@ -249,6 +251,9 @@ def test_methods_are_listed_with_their_settings(relive: Command) -> None:
     proportions = {name: chosen["proportion"] for name, chosen in listing["xdg"]["settings"].items()}
     assert proportions == {"split": 0.95, "permuted": 0.55, "rotated": 0.95, "blurred": 0.95}
     assert listing["xdg"]["scenarios"] == ["task"]
+    xi = {"symbol": "ξ", "low": 1e-12, "high": None, "percent": False}
+    assert xi.items() <= listing["si"]["about_settings"]["xi"].items()
+    assert "finite" in listing["si"]["about_settings"]["xi"]["explain"]
     table = relive("methods").out
     assert "Kirkpatrick" in table
     assert "lam=5000" in table
@@ -284,6 +289,11 @@ class Raises(Method):
         raise RuntimeError("my own bug")
 
 
+class Opens(Method):
+    def after_task(self, net, learned, seen):
+        open("/nowhere/x")
+
+
 class Typo(Method):
     def regularize(self, gradient):
         pass
@@ -308,6 +318,7 @@ def test_mistakes_in_one_s_own_method_are_said_to_be_there(relive: Command, tmp_
     for more, message in (
         (["mine.py:Raises"], "mine.py, line 9: RuntimeError: my own bug"),
         (["broken.py:Mine"], "broken.py, line 1: SyntaxError"),
+        (["mine.py:Opens"], "mine.py, line 14: FileNotFoundError: [Errno 2] No such file or directory: '/nowhere/x'"),
         (["mine.py:Nothing"], "logits are not numbers (nan)"),
         (["mine.py:Whole", "--set", "per_task=2.5"], "setting per_task = 2.5 of Whole must be a whole number"),
     ):
@@ -318,3 +329,32 @@ def test_mistakes_in_one_s_own_method_are_said_to_be_there(relive: Command, tmp_
     said = relive(*words, "mine.py:Typo")
     assert said.code == 0
     assert "Typo.regularize is not a hook and is never called: did you mean regularise?" in " ".join(said.err.split())
+
+
+def test_where_an_error_may_come_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Relive says that it is to blame only if no code of the user's took part."""
+    for words, blame in (
+        (["relive", "compare", "--method", "si", "--method=here/mine.py:Mine"], "in here/mine.py:Mine, or in relive;"),
+        (["relive", "run", "--dataset", "package.module:load"], "in package.module:load, or in relive;"),
+        (["relive", "paper", "--scheduler", "tcp://127.0.0.1:8786"], "This is a bug in relive;"),
+        (["relive", "run", "--method", "relive.methods.ewc:EWC"], "This is a bug in relive;"),
+    ):
+        monkeypatch.setattr(sys, "argv", words)
+        assert blame in ending.message(KeyError("x"))
+    monkeypatch.setattr(sys, "argv", ["relive", "run", "--dataset", "mine.py:load"])
+    kept = "No space left: runs; whatever was stored before is kept"
+    assert ending.message(OSError(28, "No space left", "runs")) == kept
+
+
+def test_an_installed_package_is_the_user_s_own_if_the_command_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "installed.py").write_text("def load():\n    raise OSError('no such disk')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    with pytest.raises(OSError, match="no such disk") as caught:
+        importlib.import_module("installed").load()
+    for words, named in ((["installed:load"], True), (["mnist"], False)):
+        monkeypatch.setattr(sys, "argv", ["relive", "run", "--dataset", *words])
+        said = ending.message(caught.value)
+        assert said.startswith("installed.py, line 2: OSError: no such disk") == named, said
