@@ -137,7 +137,7 @@ def test_the_label_s_column_is_remembered(relive: Command, files: Path) -> None:
     code, _, err = relive("fit", M, "a.csv", *SMALL)
     assert code == 2
     assert "a.csv has no column 'label': it has 'pixel 0', 'pixel 1'" in err
-    assert "pass the name of the label column to relive fit, predict and evaluate with --label" in err
+    assert "call the label column 'label', or pass its name to relive fit, predict and evaluate with --label" in err
     assert relive("fit", M, "a.csv", *SMALL, "--label", "digit")[0] == 0
     assert relive("fit", M, "b.csv")[0] == 0
     code, out, err = relive("predict", M, "a.csv")

@@ -151,5 +151,15 @@ def test_an_error_in_an_installed_method_is_said_to_be_there(package: Path) -> N
     assert "bug in relive" not in said.stderr
 
 
+@pytest.mark.slow
+def test_workers_do_not_repeat_what_was_said(package: Path) -> None:
+    registers(package, "[relive.methods]\nit = theirs.facts:TAKEN")
+    (package.parents[1] / "mine.py").write_text("import relive\nclass Typo(relive.Method):\n  regularize = print\n")
+    sizes = ["--dataset", "digits", "--iters", "1", "--hidden", "5"]
+    said = relive(package, "compare", "--method", "mine.py:Typo", *sizes, "--seeds", "2", "--workers", "2")
+    assert said.returncode == 0, said.stderr
+    assert said.stderr.count("is not a hook") == said.stderr.count("is left out") == 1, said.stderr
+
+
 def test_settings_are_listed_with_symbol_and_limits(package: Path) -> None:
     assert "lam=3  β, how much (0 to 4)" in relive(package, "methods", "theirs").stdout

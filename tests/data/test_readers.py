@@ -90,7 +90,7 @@ class TestTables:
         [
             (
                 "a,species\n1,x\n",
-                "has no column 'label': it has 'a', 'species'; pass the name of the label column to",
+                "has no column 'label': it has 'a', 'species'; call the label column 'label', or pass its name to",
             ),
             ("a,b,label\n1,,x\n2,NA,x\n3,4,x\n", "column 'b' of .* has 2 missing values, the first in row 1: fill"),
             ("a,b,label\n1,2,x\n2,red,x\n", "column 'b' of .* is not numeric: row 2 has 'red'. Turn it into numbers"),

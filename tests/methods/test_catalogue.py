@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import warnings
+from dataclasses import replace
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from relive._util.errors import InputError
 from relive._util.registry import Registry
 from relive.core.facts import MethodFacts, Setting, facts_of
 from relive.experiments.execute import run
+from relive.experiments.shown import register_methods_in
 from relive.experiments.spec import RunSpec, make_spec
 from relive.methods import METHODS, make_method, method_class, method_facts
 from relive.methods.ewc import EWC
@@ -79,6 +82,29 @@ def test_a_setting_is_a_number_with_a_default() -> None:
         facts_of(Wordy)
 
 
+@pytest.mark.parametrize(
+    ("look", "message"),
+    [
+        ({"colour": "reddish"}, "colour = 'reddish' of Bright: it must be written as #rrggbb"),
+        ({"marker": "zz"}, "marker = 'zz' of Bright: it must be one of o v"),
+    ],
+)
+def test_a_look_that_cannot_be_drawn_is_refused_before_anything_runs(look: dict[str, str], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        facts_of(type("Bright", (Method,), look))
+
+
+def test_a_misspelt_hook_is_said_once(tmp_path: Path) -> None:
+    (tmp_path / "typo.py").write_text("import relive\nclass Typo(relive.Method):\n  def regularize(self): pass\n")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("default")
+        spec = make_spec("split", "class", f"{tmp_path}/typo.py:Typo", dataset="digits", iters=1, hidden=5)
+        run(spec)
+    assert [str(warning.message) for warning in said] == [
+        "Typo.regularize is not a hook and is never called: did you mean regularise?"
+    ]
+
+
 def test_an_address_is_a_method_like_any_other(mine: Path) -> None:
     spec = make_spec("split", "class", f"{mine}:Mine", dataset="digits", iters=3, hidden=10, settings={"strength": 3})
     assert RunSpec.from_json(spec.to_json()) == spec
@@ -89,6 +115,27 @@ def test_an_address_is_a_method_like_any_other(mine: Path) -> None:
     none = make_spec("split", "class", "none", dataset="digits", iters=3, hidden=10)
     assert run(none).result.accuracy_matrix == result.accuracy_matrix
     assert run(none).result.shown == {}
+
+
+def test_settings_have_the_symbols_of_the_method_whose_they_are(tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "from relive import Method\nfrom relive.core.facts import MethodFacts, Setting\n"
+        "class Mine(Method):\n"
+        "    symbols = {'lam': 'β'}\n"
+        "    def __init__(self, proportion: float = 3.0, lam: float = 2.0): pass\n"
+        "class Facts(Method):\n"
+        "    facts = MethodFacts('x', 'x', 'X', settings=(Setting('share', 0.5, percent=True),))\n"
+        "    def __init__(self, share: float = 0.5): pass\n"
+    )
+    for name, text in (("Mine", "proportion = 3, β = 2"), ("Facts", "share = 50 %")):
+        method = f"{path}:{name}"
+        result = run(make_spec("split", "class", method, dataset="digits", iters=1, hidden=5)).result
+        assert style.settings_text(dict(METHODS[method].defaults), method) == text
+        elsewhere = replace(result, spec=replace(result.spec, method=f"gone.py:{name}"))  # where the file is not
+        register_methods_in([elsewhere])
+        said = style.settings_text(elsewhere.spec.settings, f"gone.py:{name}")
+        assert sorted(said.split(", ")) == sorted(text.split(", "))
 
 
 def test_a_file_that_has_changed_is_another_spec_and_not_run_as_the_old_one(mine: Path) -> None:

@@ -55,7 +55,8 @@ def _warn_of_misspelt_hooks(cls: type[Method], base: type[Method]) -> None:
         near = nearest(name, hooks) if callable(value) and not name.startswith("_") and name not in hooks else None
         if near is not None and SequenceMatcher(None, name, near).ratio() > MISSPELT:
             warnings.warn(
-                f"{cls.__name__}.{name} is not a hook and is never called: did you mean {near}?", stacklevel=3
+                f"{cls.__name__}.{name} is not a hook and is never called: did you mean {near}?",
+                stacklevel=1,  # one place, so that it is said once, whoever asks for the class
             )
 
 

@@ -130,7 +130,8 @@ def _samples(table: DataFrame, path: Path, label: str, needed: bool, task_column
         if name is not None and name not in columns:
             near = nearest(name, columns)
             said = f": did you mean {near!r}? It" if near else ": it"
-            hint = f"; pass the name of the label column to {FIT} with --label" if name == label == LABEL else ""
+            hint = f"; call the label column {LABEL!r}, or pass its name to {FIT} with --label"
+            hint = hint if name == label == LABEL else ""
             raise InputError(f"{path} has no column {name!r}{said} has {listed(columns)}{hint}")
     if not len(table):
         raise InputError(f"{path} has no rows")
