@@ -105,6 +105,43 @@ def test_a_misspelt_hook_is_said_once(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ({"limits": {"strenght": (0, 1)}}, "unknown setting in limits of Said 'strenght': did you mean 'strength'"),
+        ({"symbols": {"strenght": "λ"}}, "unknown setting in symbols of Said 'strenght'"),
+        ({"explain": {"weight": "how much"}}, "unknown setting in explain of Said 'weight'. Known: strength"),
+        ({"explain": "how much"}, "explain of Said = 'how much': it must be a dictionary"),
+        ({"limits": {"strength": 5}}, "limits of Said, strength = 5: it must be the lowest and the highest value"),
+        ({"limits": {"strength": (0, None)}}, r"limits of Said, strength = \(0, None\): it must be"),
+        ({"limits": {"strength": (1, 0)}}, r"limits of Said, strength = \(1, 0\): it must be"),
+        ({"scenarios": ("class", "Task-IL")}, "unknown scenario in scenarios of Said 'Task-IL'"),
+        ({"scenarios": "class"}, r"scenarios of Said = 'class': it must be a tuple of names, such as \('class',\)"),
+    ],
+)
+def test_wrong_facts_are_refused(said: dict[str, object], message: str) -> None:
+    class Base(Method):
+        def __init__(self, strength: float = 1.0) -> None:
+            self.strength = strength
+
+    with pytest.raises(InputError, match=message):
+        facts_of(type("Said", (Base,), said))
+
+
+def test_facts_of_a_setting_that_a_subclass_no_longer_has_are_no_mistake() -> None:
+    class Base(Method):
+        limits = {"size": (1, 9)}  # noqa: RUF012
+
+        def __init__(self, size: float = 1.0) -> None:
+            self.size = size
+
+    class Fixed(Base):
+        def __init__(self) -> None:
+            super().__init__(3)
+
+    assert facts_of(Fixed).settings == ()
+
+
 def test_an_address_is_a_method_like_any_other(mine: Path) -> None:
     spec = make_spec("split", "class", f"{mine}:Mine", dataset="digits", iters=3, hidden=10, settings={"strength": 3})
     assert RunSpec.from_json(spec.to_json()) == spec

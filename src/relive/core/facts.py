@@ -7,7 +7,7 @@ import math
 import numbers
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -148,11 +148,15 @@ def facts_of(method: type) -> MethodFacts:
         found: MethodFacts = vars(method)["facts"]
         return found
     said: dict[str, Any] = {}  # attributes of the class and its bases, up to one that has facts
+    known: dict[str, Any] = {}  # their settings
     for cls in method.__mro__:
         if "facts" in vars(cls):
             break
-        said = dict(vars(cls)) | said
-    limits, symbols, explain = (said.get(name, {}) for name in ("limits", "symbols", "explain"))
+        said, known = dict(vars(cls)) | said, arguments_of(cls) | known
+    limits, symbols, explain = (
+        _by_setting(f"{name} of {method.__name__}", said.get(name, {}), known)
+        for name in ("limits", "symbols", "explain")
+    )
     settings = []
     for name, default in arguments_of(method).items():
         if default is inspect.Parameter.empty:
@@ -163,7 +167,7 @@ def facts_of(method: type) -> MethodFacts:
             raise InputError(
                 f"setting {name} of {method.__name__} is {default!r} by default: a setting is a number with a default"
             )
-        low, high = limits.get(name, (-math.inf, math.inf))
+        low, high = _range(f"limits of {method.__name__}, {name}", limits.get(name, (-math.inf, math.inf)))
         settings.append(Setting(name, float(default), low, high, explain.get(name, ""), symbols.get(name, "")))
     words = re.findall("[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+", method.__name__)
     return MethodFacts(
@@ -171,7 +175,7 @@ def facts_of(method: type) -> MethodFacts:
         home=f"{method.__module__}:{method.__qualname__}",
         title=said.get("title", method.__name__),
         reference=said.get("reference", (inspect.getdoc(method) or "").partition("\n")[0].rstrip(".")),
-        scenarios=tuple(said.get("scenarios", ALL_SCENARIOS)),
+        scenarios=_scenarios(f"scenarios of {method.__name__}", said.get("scenarios", ALL_SCENARIOS)),
         why_not=said.get("why_not", "its class says so"),
         settings=tuple(settings),
         choices=tuple(said.get("choices", ())),
@@ -181,6 +185,31 @@ def facts_of(method: type) -> MethodFacts:
         colour=said.get("colour", ""),
         marker=said.get("marker", ""),
     )
+
+
+def _by_setting(what: str, given: Any, known: Collection[str]) -> Mapping[str, Any]:
+    if not isinstance(given, Mapping):
+        raise InputError(f"{what} = {given!r}: it must be a dictionary, by the name of a setting")
+    for name in given:
+        if name not in known:
+            raise unknown(f"setting in {what}", name, known)
+    return given
+
+
+def _range(what: str, given: Any) -> tuple[float, float]:
+    pair = tuple(given) if isinstance(given, Sequence) else ()
+    if len(pair) != 2 or not all(isinstance(end, numbers.Real) for end in pair) or not pair[0] <= pair[1]:
+        raise InputError(f"{what} = {given!r}: it must be the lowest and the highest value, such as (0, math.inf)")
+    return pair
+
+
+def _scenarios(what: str, given: Any) -> tuple[str, ...]:
+    if isinstance(given, str) or not isinstance(given, Collection):
+        raise InputError(f"{what} = {given!r}: it must be a tuple of names, such as ('class',)")
+    for name in given:
+        if name not in ALL_SCENARIOS:
+            raise unknown(f"scenario in {what}", str(name), ALL_SCENARIOS)
+    return tuple(given)
 
 
 def arguments_of(method: type) -> dict[str, Any]:
