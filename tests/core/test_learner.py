@@ -330,7 +330,12 @@ class Wrong(FineTuning):
 def test_what_a_hook_returns_is_checked_and_the_hook_named(hook: str, value: object, message: str) -> None:
     tasks = plain.split_tasks()
     learner = Learner(Wrong(), scenario_of("class", [task.classes for task in tasks]), tasks[0].n_inputs, hidden=12)
-    setattr(learner.method, hook, lambda *arguments: value)
+
+    def returns(*arguments: object) -> object:
+        return value
+
+    returns.__qualname__ = f"Wrong.{hook}"
+    setattr(learner.method, hook, returns)
     with pytest.raises(InputError, match=message):
         learner.learn(tasks[:1], 1)
 

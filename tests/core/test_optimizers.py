@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 import torch
+from torch import Tensor
 
 from relive._util.errors import InputError
-from relive._util.fidelity import AS_RUN
+from relive._util.fidelity import AS_RUN, Fidelity
 from relive._util.seeds import stream
 from relive.core.catalogue import optimizer_factory
+from relive.core.learner import Learner
 from relive.core.optimizers import SGD, Adam, Optimizer
+from relive.core.scenarios import scenario_of
+from relive.methods.none import FineTuning
 from tests import plain
 
 SHAPES = [(40, 30), (40,), (16, 40), (16,), (3, 5)]
@@ -139,3 +145,40 @@ def test_one_that_is_not_there_is_named() -> None:
         InputError, match=r"optimizer = 3: it must be one of adam, sgd, .*\(parameters, rate, fidelity\)"
     ):
         optimizer_factory(3)  # type: ignore[arg-type]
+
+
+class Averaging(Optimizer):
+    """Keeps an average of the gradients, but does not declare it."""
+
+    name = "averaging"
+
+    def __init__(self, parameters: Sequence[Tensor], rate: float, fidelity: Fidelity = AS_RUN) -> None:
+        super().__init__(parameters, rate, fidelity)
+        self.average = self._zeros()
+
+    @torch.no_grad()
+    def step(self, gradient: Sequence[Tensor]) -> None:
+        for p, g, average in zip(self.parameters, gradient, self.average, strict=True):
+            average.mul_(0.9).add_(g)
+            p.sub_(average, alpha=self.rate)
+
+
+class Declaring(Averaging):
+    """Declares it."""
+
+    name = "declaring"
+
+    def __init__(self, parameters: Sequence[Tensor], rate: float, fidelity: Fidelity = AS_RUN) -> None:
+        super().__init__(parameters, rate, fidelity)
+        self.slots = {"average": self.average}
+
+
+def test_an_optimizer_that_does_not_declare_its_state_is_warned_of() -> None:
+    tasks = plain.split_tasks()
+    scenario = scenario_of("class", [task.classes for task in tasks])
+    with pytest.warns(
+        UserWarning, match=r"Averaging holds average, but .*: they are lost .*self.slots = {'average': \["
+    ):
+        Learner(FineTuning(), scenario, tasks[0].n_inputs, hidden=12, optimizer=Averaging).learn(tasks[:1], 1)
+    for kind in (Declaring, Adam, SGD):  # pytest raises any warning
+        Learner(FineTuning(), scenario, tasks[0].n_inputs, hidden=12, optimizer=kind).learn(tasks[:1], 1)

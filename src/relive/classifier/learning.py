@@ -26,6 +26,7 @@ from relive.classifier.features import Features, warn_of_pixels
 from relive.classifier.labels import digest_of, label_array, warn_of_many_labels
 from relive.classifier.lessons import Lesson
 from relive.classifier.training import OnTrainingStep, choose_tested, task_of, train
+from relive.core.hooks import state_of
 from relive.core.learner import Learner
 from relive.core.scenarios import SCENARIOS, Scenario
 from relive.data.tasks import Examples
@@ -78,7 +79,7 @@ def learn_samples(
         steps = train(learner, samples, draft.iterations, int(draft.n_iter_no_change), on_step)
         seconds = time.perf_counter() - start
         if not is_shipped(draft.choice_.method):
-            parameters.check_no_samples(given, learner.method_state(), samples.train)
+            parameters.check_no_samples(given, state_of(learner.method), samples.train)
         painted = portraits.with_task(
             () if first else draft.portraits_, learner, books, new, samples.train, draft.features_.bounded
         )

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-import reprlib
-import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 import torch
 from torch import Tensor
 
-from relive._util import schema
 from relive._util.errors import InputError, ReliveError
 from relive._util.fidelity import AS_RUN, Fidelity
 from relive._util.seeds import drawing_from, stream
@@ -20,12 +17,24 @@ from relive.core.batch import Batch, concat
 from relive.core.catalogue import OptimizerFactory, optimizer_factory
 from relive.core.devices import device_of
 from relive.core.facts import facts_of
+from relive.core.hooks import (
+    check_forgets,
+    check_loaded,
+    check_logits,
+    check_rows,
+    in_place,
+    state_of,
+    tensors_of,
+    warn_of_lost,
+    warn_of_undeclared,
+    wrong,
+)
 from relive.core.method import Method, Problem
 from relive.core.scenarios import Scenario
 from relive.core.sources import Blend, Part, Source, Together
-from relive.core.state import check_form, same, tensors_in
+from relive.core.state import check_form, check_numbers
 from relive.data.tasks import Task
-from relive.networks import Sizes, trainable
+from relive.networks import Classifier, Sizes, trainable
 from relive.networks.catalogue import EncoderFactory, encoder_factory
 from relive.networks.encoders import fill, mode
 
@@ -101,13 +110,14 @@ class Learner:
         self.batch_rng = stream(seed, "batches")
         self.noise_rng = stream(seed, "noise")
         self.seen = 0
-        self._at_first: dict[str, list[Tensor]] | None = {  # until the first task's end
-            name: [tensor.clone() for tensor in tensors_in(value)] for name, value in vars(method).items()
-        }
+        self._watched: dict[str, list[Tensor]] | None = {}  # tensors of the method, until the first task's end
 
     def _build(self, problem: Problem) -> None:
         self.problem = problem
-        self.net = self.method.build(problem, stream(self.seed, "network")).to(problem.device).eval()
+        net: object = self.method.build(problem, stream(self.seed, "network"))
+        if not isinstance(net, Classifier):
+            raise wrong(self.method.build, net, "a relive.networks.Classifier, such as super().build(problem, rng)")
+        self.net = net.to(problem.device).eval()
         self.optimizer = self._make_optimizer(trainable(self.net), self.learning_rate, problem.fidelity)
 
     @property
@@ -140,6 +150,7 @@ class Learner:
     @torch.no_grad()
     def forget(self, scenario: Scenario) -> None:
         """Drop what is kept about the classes that are newly gone in this scenario."""
+        check_forgets(self.method)
         self.method.forget(self.net, scenario.gone - self.scenario.gone)
         self.grow(scenario)
 
@@ -218,7 +229,14 @@ class Learner:
         seen
             How many tasks have been seen, including those whose first rows come now.
         """
-        self.method.before_task(self.net, self.seen)
+        held = {} if self._watched is None else tensors_of(self.method)
+        copies = {name: [tensor.clone() for tensor in tensors] for name, tensors in held.items()}
+        in_place(self.method.before_task, self.net, self.seen)
+        if self._watched is not None:  # what is made anew for every task is not memory
+            now = tensors_of(self.method)
+            self._watched = {
+                name: copies[name] for name in held if list(map(id, held[name])) == list(map(id, now.get(name, [])))
+            }
         self.seen = seen
 
     @contextmanager
@@ -230,76 +248,56 @@ class Learner:
     def step(self, rows: Batch) -> float:
         """Take one step on current rows and on those that the method replays; return the rows' loss."""
         method, net, seen, theta = self.method, self.net, self.seen, self.optimizer.parameters
-        replayed = method.replay(net, rows, seen, self.noise_rng)
-        if replayed is not None:  # L = 1/N · L_current + (1 − 1/N) · L_replay
-            if not isinstance(replayed, Batch):
-                raise self._wrong("replay", replayed, "a relive.core.batch.Batch, as hard_rows makes it, or None")
-            rows = concat([rows.times(1 / seen), replayed.times(1 - 1 / seen)])
+        current, replayed = rows, method.replay(net, rows, seen, self.noise_rng)
         try:
+            if replayed is not None:  # L = 1/N · L_current + (1 − 1/N) · L_replay
+                rows = concat([rows.times(1 / seen), replayed.times(1 - 1 / seen)])
             loss = method.loss(net, rows, self.noise_rng)
-        except ValueError as error:
-            if "more than 1 value per channel" not in str(error):
-                raise
+        except Exception as error:
+            self._explain(error, current, replayed)
+            raise
+        if not isinstance(loss, Tensor) or loss.numel() != 1 or not loss.requires_grad:
+            raise wrong(method.loss, loss, "a tensor of one number with a gradient, not detached")
+        gradient = _separate(torch.autograd.grad(loss, theta, materialize_grads=True))
+        with torch.no_grad():
+            in_place(method.regularise, theta, gradient)
+            self.optimizer.step(gradient)
+            in_place(method.after_step, theta, gradient)
+        return loss.item()
+
+    def _explain(self, error: Exception, current: Batch, replayed: Batch | None) -> None:
+        """Raise a clearer error, if a step failed because of what a hook returned."""
+        if "more than 1 value per channel" in str(error):
             raise InputError(
                 "batch normalisation needs at least 2 rows per step, but got 1: use a larger batch_size, and "
                 "tasks with more than one sample"
             ) from error
-        if not isinstance(loss, Tensor) or loss.numel() != 1:
-            raise self._wrong("loss", loss, "a tensor of one number")
-        gradient = _separate(torch.autograd.grad(loss, theta, materialize_grads=True))
-        with torch.no_grad():
-            method.regularise(theta, gradient)
-            self.optimizer.step(gradient)
-            method.after_step(theta, gradient)
-        return loss.item()
+        if replayed is not None:
+            check_rows(self.method.replay, replayed, current)
+        with suppress(RuntimeError, LookupError, TypeError, AttributeError):  # the first error is the one to show
+            self.logits(current.x[:1], int(current.task[0]))
 
     def end(self, learned: Sequence[Part]) -> None:
         """Let the method extract what it needs later from what was learned since ``begin``."""
-        self.method.after_task(self.net, learned, self.seen)
-        if self._at_first is not None and not self.method_state():
-            self._warn_of_lost(self._at_first)
-        self._at_first = None
+        in_place(self.method.after_task, self.net, learned, self.seen)
+        if self._watched is not None:
+            warn_of_lost(self.method, self._watched)
+            warn_of_undeclared(self.optimizer)
+        self._watched = None
         if not (all(t.isfinite().all() for t in self.optimizer.parameters) and self.method.is_finite()):
             raise ReliveError(
                 "training diverged in the task's last step: some parameters are not finite. Lower the "
                 "method's strength or the learning rate"
             )
 
-    def _warn_of_lost(self, at_first: dict[str, list[Tensor]]) -> None:
-        """Warn if a method changed tensors that it had from the start, but does not return them in its state."""
-        now = vars(self.method)
-        names = [name for name, before in at_first.items() if not same(before, tensors_in(now.get(name)))]
-        if names:
-            warnings.warn(
-                f"{type(self.method).__name__} changed {', '.join(names)} while learning, but its state() "
-                "returns nothing: they are lost when resuming, copying or loading, and results will differ. "
-                "Return what later tasks need in state(), restore it in load_state(), and reset the rest in "
-                "after_task()",
-                stacklevel=2,
-            )
-
-    def method_state(self) -> dict[str, Tensor]:
-        """Return the method's state, checked to be named tensors."""
-        kept: object = self.method.state()
-        if not isinstance(kept, dict):
-            raise self._wrong("state", kept, "a dictionary of tensors by name")
-        for name, value in kept.items():
-            if not isinstance(name, str) or not isinstance(value, Tensor):
-                raise self._wrong("state", {name: value}, "tensors by name: torch.tensor(3) for a number")
-        return kept
-
-    def _wrong(self, hook: str, returned: object, should: str) -> InputError:
-        found = reprlib.repr(returned).partition("\n")[0]
-        return InputError(
-            f"{type(self.method).__name__}.{hook} returned {type(returned).__name__} {found}: it must return {should}"
-        )
-
     @torch.no_grad()
     def logits(self, x: Tensor, task: int) -> Tensor:
         """Return the logits of all output units, (n, units), in evaluation mode; only Task-IL uses ``task``."""
         x = x.to(self.problem.device)
         with mode(self.net, training=False):
-            return self.method.logits(self.net, x, torch.full((len(x),), task, device=x.device))
+            logits = self.method.logits(self.net, x, torch.full((len(x),), task, device=x.device))
+        check_logits(self.method.logits, logits, len(x), self.problem.sizes.units)
+        return logits
 
     @torch.no_grad()
     def novelty(self, x: Tensor) -> Tensor | None:
@@ -332,7 +330,7 @@ class Learner:
         """Return everything needed to continue bit-identically from a task's end, as named tensors."""
         self.method.settle(self.net)
         state = {f"net.{name}": value for name, value in self.net.state_dict().items()}
-        state |= {f"method.{name}": value for name, value in self.method_state().items()}
+        state |= {f"method.{name}": value for name, value in state_of(self.method).items()}
         state |= self.optimizer.state()
         state["seen"] = torch.tensor(self.seen)
         state["rng.batches"] = self.batch_rng.get_state()
@@ -347,10 +345,8 @@ class Learner:
         self.net.check_state({name.removeprefix("net."): t for name, t in state.items() if name.startswith("net.")})
         self.method.check_state({name.removeprefix("method."): t for name, t in kept.items()}, self.net)
         for name, tensor in state.items():
-            bounded = tensor.dtype == torch.float32 and not name.endswith("bias")  # a bias switches a unit off
-            most = schema.WEIGHT if bounded else math.inf
-            if name.startswith(("net.", "method.")) and not bool((tensor.isfinite() & (tensor.abs() <= most)).all()):
-                raise InputError(f"{name} has numbers that are not finite, or too large")
+            if name.startswith(("net.", "method.")):
+                check_numbers(name, tensor)
         self.optimizer.check_state(state)
 
     def restore(self, state: dict[str, Tensor]) -> None:
@@ -358,7 +354,7 @@ class Learner:
         self.check_state(state)
         self.load_state(state)
         kept = {name.removeprefix("method."): t for name, t in state.items() if name.startswith("method.")}
-        check_form(self.method.state(), kept)
+        check_loaded(self.method, kept)
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         """Return to where ``state`` was taken; the learner must have been created with the same arguments."""

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from relive._util import schema
 from relive._util.errors import InputError
 
 
@@ -24,7 +25,7 @@ def check_form(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> N
     relive._util.errors.InputError: a is (3,) of torch.float32, but should be (2, 5) of torch.float32
     """
     for name in [*expected, *(name for name in found if name not in expected)]:
-        is_, should_be = _form(found.get(name)), _form(expected.get(name))
+        is_, should_be = form(found.get(name)), form(expected.get(name))
         if is_ != should_be:
             raise InputError(f"{name} is {is_}, but should be {should_be}")
 
@@ -42,7 +43,21 @@ def check_range(state: Mapping[str, Tensor], name: str, low: float, below: float
         raise InputError(f"{name} has numbers that are not whole, or not in the range from {low:g} to below {below:g}")
 
 
-def _form(tensor: Tensor | None) -> str:
+def check_numbers(name: str, tensor: Tensor) -> None:
+    """Refuse numbers that are not finite, and float32 ones too large to calculate with.
+
+    >>> check_numbers("sums", torch.tensor([1.0, -1e20]))
+    Traceback (most recent call last):
+    ...
+    relive._util.errors.InputError: sums has numbers that are not finite, or too large (beyond ±1e+18)
+    """
+    bounded = tensor.dtype == torch.float32 and not name.endswith("bias")  # a bias switches a unit off
+    if not bool(tensor.isfinite().all()) or (bounded and not bool((tensor.abs() <= schema.WEIGHT).all())):
+        raise InputError(f"{name} has numbers that are not finite, or too large (beyond ±{schema.WEIGHT:g})")
+
+
+def form(tensor: Tensor | None) -> str:
+    """Return a tensor's shape and type, for messages."""
     return "not there" if tensor is None else f"{tuple(tensor.shape)} of {tensor.dtype}"
 
 
