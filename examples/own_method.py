@@ -8,7 +8,7 @@ It stores data, which most methods here are designed to avoid, and declares it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import torch
 from torch import Tensor
@@ -58,6 +58,12 @@ class ExperienceReplay(Method):
             self.task_ = torch.cat([torch.full((len(new),), part.task), self.task_])
         room = int(self.size) // seen  # for each task
         kept = torch.cat([(self.task_ == k).nonzero().flatten()[:room] for k in range(seen)])
+        self.x_, self.label_, self.task_ = self.x_[kept], self.label_[kept], self.task_[kept]
+
+    def forget(self, net: Classifier, gone: Collection[int]) -> None:
+        """Drop the samples of classes that the user has forgotten; a method with ``keeps_data`` must say how."""
+        classes, rows = self.problem.scenario.classes, zip(self.task_.tolist(), self.label_.tolist(), strict=True)
+        kept = torch.tensor([classes[k][c] not in gone for k, c in rows], dtype=torch.bool)
         self.x_, self.label_, self.task_ = self.x_[kept], self.label_[kept], self.task_[kept]
 
     def state(self) -> dict[str, Tensor]:

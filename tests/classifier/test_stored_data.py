@@ -99,6 +99,33 @@ def test_its_file_holds_real_samples_and_goes_on_with_the_same_bits(path: Path) 
     np.testing.assert_array_equal(whole.predict_proba(X[:9]), stored.predict_proba(X[:9]))
 
 
+def test_a_forgotten_class_leaves_no_samples(path: Path) -> None:
+    model = replay(allow_stored_data=True).partial_fit(*rows(0, 1)).partial_fit(*rows(2, 3))
+    model.forget(1).save(path)
+    kept = read_tensors(path, KIND, VERSION)[1]["learner.method.x"].numpy()
+    held = [any((row == kept).all(1).any() for row in rows(c)[0].astype(np.float32)) for c in range(4)]
+    assert held == [True, False, True, True]
+    assert len(model.partial_fit(*rows(1, 4)).classes_) == 5
+
+
+def test_a_method_that_keeps_data_and_cannot_delete_them_does_not_forget(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        SILENT.replace("KEPT", "inputs(slice(3))").replace(
+            "    def __init__", "    keeps_data = True\n\n    def __init__"
+        )
+    )
+    model = ContinualClassifier(f"{tmp_path / 'mine.py'}:Silent", allow_stored_data=True, **SMALL)
+    model.partial_fit(*rows(0, 1))
+    before = copy.deepcopy(model)
+    with pytest.raises(
+        InputError, match=r"Silent keeps samples, but .* nothing was forgotten: override forget\(net, g"
+    ):
+        model.forget(1)
+    assert_same(before, model)
+    assert model.classes_.tolist() == [0, 1]
+    assert model.changes_ == ()
+
+
 def test_real_samples_are_not_saved_once_that_is_no_longer_allowed(path: Path) -> None:
     model = replay(allow_stored_data=True).partial_fit(*rows(0, 1))
     model.set_params(allow_stored_data=False)

@@ -50,6 +50,13 @@ def test_what_is_not_erased_is_said(model: Command, options: tuple[str, ...], wo
     assert words in model("forget", "other.safetensors", "setosa").out
 
 
+def test_forgetting_says_what_it_does_not_know_of_a_method_of_one_s_own(model: Command) -> None:
+    Path("mine.py").write_text("from relive import Method\n\nclass Mine(Method):\n    takes_steps = False\n")
+    assert model("fit", "mine.safetensors", "flowers.csv", "--method", "mine.py:Mine").code == 0
+    said = model("forget", "mine.safetensors", "setosa", "--allow-code")
+    assert "is up to the method's own `forget`" in said.out
+
+
 def test_renaming_and_merging_are_in_the_history(model: Command) -> None:
     assert model("rename", M, "setosa", "iris setosa").code == 0
     assert model("merge", M, "versicolor", "virginica", "--into", "other").code == 0

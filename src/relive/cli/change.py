@@ -50,6 +50,7 @@ NETWORK = (
     "it is no longer predicted or replayed; but the network's weights were trained with it, and what they hold of it "
     "is not erased. Closed-form models created with --forgettable forget without a trace"
 )
+OWN = "it is no longer predicted; what is erased of what the method keeps of it is up to the method's own `forget`"
 ALWAYS = "its name stays in the model's history; if it was in the first task, it still affects how features are scaled"
 
 
@@ -167,10 +168,14 @@ def label_of(model: ContinualClassifier, text: str) -> Any:
 
 def what_is_left(model: ContinualClassifier) -> str:
     """Return what forgetting a class does not erase."""
+    from relive.methods import is_shipped
+
     method = model.learner_.method
     if method.takes_steps:
         return NETWORK
-    return EXACT if method.forgets_exactly else SHARED
+    if method.forgets_exactly:
+        return EXACT
+    return SHARED if is_shipped(model.choice_.method) else OWN
 
 
 def _show(model: ContinualClassifier, path: Path) -> None:
