@@ -77,18 +77,17 @@ def state_of(method: Method) -> dict[str, Tensor]:
 
 
 def check_loaded(method: Method, loaded: Mapping[str, Tensor]) -> None:
-    """Refuse a method that does not have the state that it has just loaded."""
+    """Refuse a method whose state is not what it has just loaded."""
     now = state_of(method)
-    differ = [name for name in {**loaded, **now} if not _same(now.get(name), loaded.get(name))]
-    if differ:
+    try:
+        check_form(now, loaded)
+        for name, tensor in loaded.items():
+            if not torch.equal(now[name].cpu(), tensor.cpu()):
+                raise InputError(f"{name} is not restored, it has other values")
+    except InputError as error:
         raise InputError(
-            f"{type(method).__name__}.load_state did not restore {', '.join(differ)}: afterwards, state() must return "
-            "what was loaded"
-        )
-
-
-def _same(one: Tensor | None, other: Tensor | None) -> bool:
-    return one is not None and other is not None and same([one.cpu()], [other.cpu()])
+            f"after {type(method).__name__}.load_state, state() is not what was loaded: {error}"
+        ) from error
 
 
 def check_forgets(method: Method) -> None:
