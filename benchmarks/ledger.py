@@ -16,7 +16,7 @@ from pathlib import Path
 
 from benchmarks.page import put, table_of
 from relive._util.fidelity import AS_RUN
-from relive._util.statistics import mean_and_sem
+from relive._util.statistics import mean_and_sem, paired
 from relive.experiments.compare import TESTED_RUNS
 from relive.experiments.spec import SCENARIO_NAMES, RunResult
 from relive.experiments.store import Store
@@ -31,6 +31,7 @@ from relive.report.tables import (
     as_markdown,
     difference_text,
     interval_text,
+    p_text,
     verdict_text,
 )
 from relive.report.times import Times, read_times
@@ -194,15 +195,18 @@ def choices(results: list[RunResult]) -> str:
 def repeats(results: list[RunResult], again: list[RunResult]) -> str:
     """Return how the results of runs differ between processors, and with them between libraries of products."""
     first = {run.spec.name: run for run in results}
-    pairs: dict[tuple[str, ...], list[float]] = defaultdict(list)
+    pairs: dict[tuple[str, ...], list[tuple[str, float]]] = defaultdict(list)
     for run in (run for run in again if run.spec.name in first):
         spec, other = run.spec, first[run.spec.name]
         where = PROTOCOL_TITLES[spec.protocol], method_title(spec.method), SCENARIO_TITLES[spec.scenario]
-        key = *where, other.versions.get("processor", "not known"), run.versions["processor"]
-        pairs[key].append(100 * (run.average_accuracy - other.average_accuracy))
-    lines = [["protocol", "method", "scenario", "first on", "repeated on", "repeated − first (points)", "largest"]]
-    for cell, differences in sorted(pairs.items()):
-        lines.append([*cell, _difference(differences), difference_text(max(differences, key=abs))])
+        difference = 100 * (run.average_accuracy - other.average_accuracy)
+        pairs[*where, run.versions["processor"]].append((other.versions.get("processor", "not known"), difference))
+    lines = [["protocol", "method", "scenario", "repeated on", "first on", "repeated − first (points)", "p", "largest"]]
+    for cell, found in sorted(pairs.items()):
+        differences = [difference for _, difference in found]
+        p = p_text(paired(differences)) if len(differences) >= TESTED_RUNS else "–"
+        processors = ", ".join(sorted({processor for processor, _ in found}))
+        lines.append([*cell, processors, _difference(differences), p, difference_text(max(differences, key=abs))])
     return table_of(*lines)
 
 

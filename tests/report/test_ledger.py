@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 from benchmarks.ledger import LEDGER, PAGE, PAGES, against, beside, choices, missing, other_seeds, repeats, tables
+from scipy.stats import ttest_1samp
 
 from relive._util.fidelity import AS_RUN, fidelity_of
 from relive.experiments.spec import RunResult
@@ -123,8 +124,9 @@ def test_a_repeat_is_compared_with_the_same_run_on_its_first_processor() -> None
         return replace(run, versions=run.versions | {"processor": processor})
 
     first = [on("A", 1, 0.80), on("A", 2, 0.90), on("B", 3, 0.50), on("B", 4, 0.1)]
-    again = [on("C", 1, 0.83), on("C", 2, 0.89), on("C", 3, 0.48), on("C", 5, 0.5)]  # nothing to compare the last with
+    again = [on("C", 1, 0.83), on("C", 2, 0.89), on("C", 3, 0.51), on("D", 4, 0.08), on("C", 5, 0.5)]  # the last: new
+    p = ttest_1samp([3.0, -1.0, 1.0], 0.0).pvalue
     assert repeats(first, again).splitlines()[2:] == [
-        "| Split MNIST | SI | Task-IL | A | C | +1.00 ± 2.00 (n=2) | +3.00 |",
-        "| Split MNIST | SI | Task-IL | B | C | −2.00 (n=1) | −2.00 |",
+        f"| Split MNIST | SI | Task-IL | C | A, B | +1.00 ± 1.15 (n=3) | {p:.3f} | +3.00 |",
+        "| Split MNIST | SI | Task-IL | D | B | −2.00 (n=1) | – | −2.00 |",
     ]
