@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -167,6 +169,32 @@ def test_a_setting_that_no_method_has_is_refused(relive: Command) -> None:
     )
     said = relive("compare", "--method", "none", "--method", "ewc", "--set", "lamda=1").err
     assert "unknown setting 'lamda': did you mean 'lam'" in said
+
+
+FORGETFUL = """
+import torch
+from relive.core.method import Method
+
+class Forgetful(Method):
+    def __init__(self):
+        self.sums = torch.zeros(2)
+
+    def after_step(self, theta, gradient):
+        self.sums += 1
+
+    def regularize(self, theta, gradient):
+        pass
+"""
+
+
+@pytest.mark.slow
+def test_what_only_a_worker_can_notice_is_said_and_the_rest_is_said_once(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(FORGETFUL)
+    words = ["--dataset", "digits", "--tasks", "2", "--iters", "3", "--seeds", "2", "--method", "mine.py:Forgetful"]
+    command = [sys.executable, "-m", "relive", "compare", *words]
+    said = " ".join(subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stderr.split())
+    assert "Forgetful changed sums while learning, but its state() returns nothing" in said
+    assert said.count("Forgetful.regularize is not a hook") == 1
 
 
 def test_sizes_are_options_of_run_and_compare(relive: Command) -> None:

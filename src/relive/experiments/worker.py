@@ -180,7 +180,7 @@ def serve(pipe: Connection, driver: int) -> None:
     Ctrl-C is left to the driver; when the driver dies, so does this process.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    warnings.filterwarnings("ignore", module=r"relive\.")  # the driver has met them, and said them once
+    warnings.filterwarnings("ignore", module=r"relive\.(methods|_util\.registry)$")  # the driver has said these once
     threading.Thread(target=_exit_with, args=(driver,), daemon=True).start()
     set_reporting(lambda *report: pipe.send((REPORT, report)), lambda text: pipe.send((NOTE, text)))
     with contextlib.suppress(EOFError, OSError):  # the driver is gone
