@@ -154,13 +154,17 @@ def test_several_values_of_a_setting_are_compared(relive: Command) -> None:
     assert "setting c = '' is not a number" in relive("compare", *words, "--set", "c=2,").err
 
 
-def test_figures_that_cannot_be_written_are_refused_before_anything_runs(relive: Command, tmp_path: Path) -> None:
+def test_figures_that_cannot_be_written_are_refused_before_anything_runs(
+    relive: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "file").touch()
     words = ["--dataset", "digits", "--tasks", "2", "--iters", "3", "--method", "none", "--seeds", "1"]
     said = relive("compare", *words, "--figures", "file/figures")
     assert (said.code, "choose another folder with --figures" in said.err) == (2, True)
     assert not Path("runs").exists()
     assert "with --output" in relive("report", "--output", "file/report.html").err
+    monkeypatch.setattr("os.access", lambda path, mode: False)  # the tests may run as root, who may write anywhere
+    assert "cannot write to figures: choose another" in relive("compare", *words, "--figures", "figures").err
 
 
 def test_a_setting_that_no_method_has_is_refused(relive: Command) -> None:
