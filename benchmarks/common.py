@@ -110,7 +110,7 @@ class Subject:
             ticks.append(time.perf_counter())
 
         self.learner.seen = len(self.tasks) - 1
-        with patch.object(self.learner.method, "after_task"):
+        with patch.object(self.learner.method, "after_task", return_value=None):
             self.learner.learn(self.tasks, n + 1, on_step)
         return [b - a for a, b in itertools.pairwise(ticks)]
 

@@ -102,6 +102,13 @@ def test_the_products_of_an_iteration_are_all_found(onednn: bool, monkeypatch: p
     assert Floor(products)() > 0
 
 
+def test_a_block_is_iterations_of_the_last_task_and_nothing_after_them() -> None:
+    tasks = split_tasks(2)
+    learner = ours("ewc", scenario_of("class", [task.classes for task in tasks]), tasks)
+    assert len(Subject(learner, tasks).block(3)) == 3
+    assert (learner.seen, learner.method.state()) == (2, {})  # no Fisher information was computed
+
+
 def test_a_goal_is_reached_or_not_or_there_is_none() -> None:
     figure = {"name": "speed", "unit": "×", "value": 36.02, "values": [36.02, 35.0], "note": ""}
     part = {"figures": [figure | goal for goal in GOAL_CASES]}

@@ -24,10 +24,15 @@ P = ParamSpec("P")
 STORED = [getattr(torch, np.dtype(kind).name) for kind in TYPES.values()]  # what checkpoints and model files hold
 
 
+def name_of(hook: Callable[..., object]) -> str:
+    """Return what to call a hook, which may be any function that was put in its place."""
+    return getattr(hook, "__qualname__", repr(hook))
+
+
 def wrong(hook: Callable[..., object], returned: object, should: str) -> InputError:
     """Return the error for a hook that returned something else than it must."""
     found = form(returned) if isinstance(returned, Tensor) else reprlib.repr(returned).partition("\n")[0]
-    return InputError(f"{hook.__qualname__} returned {type(returned).__name__} {found}: it must return {should}")
+    return InputError(f"{name_of(hook)} returned {type(returned).__name__} {found}: it must return {should}")
 
 
 def in_place(hook: Callable[P, object], *given: P.args, **named: P.kwargs) -> None:
@@ -46,7 +51,7 @@ def check_rows(hook: Callable[..., object], found: object, current: Batch) -> No
     try:
         check_form(_every_row(found), expected)
     except InputError as error:
-        raise InputError(f"{hook.__qualname__} returned rows that do not fit the current ones: {error}") from error
+        raise InputError(f"{name_of(hook)} returned rows that do not fit the current ones: {error}") from error
 
 
 def _every_row(rows: Batch) -> dict[str, Tensor]:
@@ -72,7 +77,7 @@ def state_of(method: Method) -> dict[str, Tensor]:
         if not isinstance(name, str) or not isinstance(value, Tensor):
             raise wrong(method.state, {name: value}, "tensors by name: torch.tensor(3) for a number")
         if value.dtype not in STORED:
-            raise InputError(f"{method.state.__qualname__} returned {name} of {value.dtype}, which files do not hold")
+            raise InputError(f"{name_of(method.state)} returned {name} of {value.dtype}, which files do not hold")
     return kept
 
 
